@@ -1,0 +1,99 @@
+//! How a pipe is read with few wake-ups: a bigger pipe for big bursts, and a short nap before the next read.
+//!
+//! A producer that writes line by line would wake its reader for every line. After a small burst the reader therefore
+//! lets more of it come together, for a time that adapts: it doubles while bursts are small against the pipe, and is
+//! halved when they fill it. A fixed time would be dangerous, since a producer that fills the pipe meanwhile stands
+//! still. The end of the stream and of the command are waited for all the same, so that nothing ends later.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// What a pipe has when it is made, on Linux; it may get less when its user has many.
+const PIPE: usize = 64 << 10;
+/// What is asked for once bursts are big. Refused for an unprivileged user who has many pipes, which does no harm.
+#[cfg(target_os = "linux")]
+const BIG_PIPE: i32 = 1 << 20;
+/// Bursts of at least half the pipe after which a bigger one is asked for: one may be chance.
+const BIG_BURSTS: u32 = 2;
+const NAP_STEP: Duration = Duration::from_micros(5);
+const NAP_MAX: Duration = Duration::from_millis(1);
+
+/// The rhythm in which one pipe is read.
+pub(crate) struct Gather {
+    pipe: usize,
+    big_bursts: u32,
+    nap: Duration,
+}
+
+impl Gather {
+    pub(crate) fn new() -> Gather {
+        Gather { pipe: PIPE, big_bursts: 0, nap: Duration::ZERO }
+    }
+
+    /// The pipe has been read empty and gave so many bytes. How long to let more come together.
+    pub(crate) fn after_burst(&mut self, bytes: usize, pipe: impl AsFd) -> Duration {
+        if bytes >= self.pipe / 2 {
+            self.nap /= 2;
+            self.big_bursts += 1;
+            if self.big_bursts == BIG_BURSTS {
+                self.grow(pipe);
+            }
+        } else if bytes < self.pipe / 8 {
+            self.nap = (self.nap * 2 + NAP_STEP).min(NAP_MAX);
+        }
+        self.nap
+    }
+
+    fn grow(&mut self, pipe: impl AsFd) {
+        #[cfg(target_os = "linux")]
+        if let Ok(size) = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(BIG_PIPE)) {
+            self.pipe = size as usize;
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = pipe;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pipe() -> std::os::fd::OwnedFd {
+        crate::fd::pipe().unwrap().0
+    }
+
+    #[test]
+    fn small_bursts_lengthen_the_nap_up_to_a_limit() {
+        let (mut gather, pipe) = (Gather::new(), pipe());
+        let naps: Vec<_> = (0..12).map(|_| gather.after_burst(10, &pipe)).collect();
+        assert!(naps.windows(2).all(|pair| pair[0] < pair[1] || pair[1] == NAP_MAX), "{naps:?}");
+        assert_eq!(naps.last(), Some(&NAP_MAX));
+    }
+
+    #[test]
+    fn big_bursts_halve_the_nap() {
+        let (mut gather, pipe) = (Gather::new(), pipe());
+        for _ in 0..12 {
+            gather.after_burst(10, &pipe);
+        }
+        assert_eq!(gather.after_burst(PIPE, &pipe), NAP_MAX / 2);
+    }
+
+    #[test]
+    fn bursts_in_between_change_nothing() {
+        let (mut gather, pipe) = (Gather::new(), pipe());
+        let nap = gather.after_burst(10, &pipe);
+        assert_eq!(gather.after_burst(PIPE / 4, &pipe), nap);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_pipe_grows_after_the_second_big_burst() {
+        let (mut gather, pipe) = (Gather::new(), pipe());
+        let size = || nix::fcntl::fcntl(&pipe, nix::fcntl::FcntlArg::F_GETPIPE_SZ).unwrap();
+        gather.after_burst(PIPE, &pipe);
+        assert_eq!(size(), PIPE as i32);
+        gather.after_burst(PIPE, &pipe);
+        assert_eq!(size(), BIG_PIPE);
+    }
+}

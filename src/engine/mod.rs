@@ -1,0 +1,28 @@
+//! What drives commands from their start to their end: the state machine, the threads, and the waiting.
+//!
+//! A foreground run is driven by the thread that called it; background processes, and what foreground runs leave
+//! behind, by two threads of the executor: the reader waits for pipes, the reaper for ends and deadlines.
+
+mod alarm;
+pub(crate) mod foreground;
+mod gather;
+mod pipes;
+#[cfg(target_os = "linux")]
+#[path = "poller_linux.rs"]
+mod poller;
+#[cfg(not(target_os = "linux"))]
+mod poller;
+mod reader;
+mod reaper;
+mod signals;
+mod tending;
+mod threads;
+
+pub(crate) use alarm::Alarm;
+pub(crate) use pipes::{Intake, Pipes, StdinFeed};
+pub(crate) use signals::Shield;
+pub(crate) use tending::{Tending, Terms};
+pub(crate) use threads::Engine;
+
+/// Bytes taken from a pipe at a time. The memory is kept per thread: touching fresh memory costs more than reading.
+const BUFFER: usize = 256 << 10;

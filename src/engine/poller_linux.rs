@@ -1,0 +1,80 @@
+//! Waiting for many descriptors at once: epoll, with times finer than its milliseconds.
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+
+/// What is waited for on a descriptor. The other end's closing is always told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interest {
+    Read,
+    Write,
+    /// Only the other end's closing.
+    Closing,
+    /// Readable, told once: for pidfds. A copy of the descriptor in a fork of the host keeps the registration alive
+    /// after we have closed ours, and would be told for ever.
+    ReadOnce,
+}
+
+pub(crate) struct Poller {
+    epoll: Epoll,
+    ready: Vec<EpollEvent>,
+}
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Poller> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        Ok(Poller { epoll, ready: vec![EpollEvent::empty(); 256] })
+    }
+
+    pub(crate) fn add(&self, fd: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, key, interest)
+    }
+
+    pub(crate) fn change(&self, fd: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, fd, key, interest)
+    }
+
+    pub(crate) fn remove(&self, fd: RawFd) {
+        let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, Interest::Closing);
+    }
+
+    fn control(&self, operation: i32, fd: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+        let flags = match interest {
+            Interest::Read => EpollFlags::EPOLLIN,
+            Interest::Write => EpollFlags::EPOLLOUT,
+            Interest::Closing => EpollFlags::empty(),
+            Interest::ReadOnce => EpollFlags::EPOLLIN | EpollFlags::EPOLLONESHOT,
+        };
+        let mut event = libc::epoll_event { events: flags.bits() as u32, u64: key };
+        // SAFETY: the event is a local; a descriptor that is not open is an error, not undefined.
+        match unsafe { libc::epoll_ctl(self.epoll.0.as_raw_fd(), operation, fd, &raw mut event) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Waits until something is ready or the time has passed, and gives the keys of what is ready.
+    pub(crate) fn wait(&mut self, limit: Option<Duration>) -> io::Result<impl Iterator<Item = u64> + '_> {
+        let mut timeout = EpollTimeout::NONE;
+        if let Some(limit) = limit {
+            // epoll counts in milliseconds, so what is shorter or finer is waited for in ppoll.
+            let mut polled = libc::pollfd { fd: self.epoll.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let time = libc::timespec {
+                tv_sec: limit.as_secs().min(i32::MAX as u64) as libc::time_t,
+                tv_nsec: limit.subsec_nanos() as _,
+            };
+            // SAFETY: pointers to locals. An early return is harmless: the caller looks at the clock.
+            unsafe { libc::ppoll(&raw mut polled, 1, &raw const time, std::ptr::null()) };
+            timeout = EpollTimeout::ZERO;
+        }
+        let count = match self.epoll.wait(&mut self.ready, timeout) {
+            Ok(count) => count,
+            Err(nix::errno::Errno::EINTR) => 0,
+            Err(errno) => return Err(errno.into()),
+        };
+        Ok(self.ready[..count].iter().map(EpollEvent::data))
+    }
+}

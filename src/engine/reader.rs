@@ -1,0 +1,196 @@
+//! The reader thread: all pipes of all background processes, and those that foreground runs have left behind.
+//!
+//! It waits for pipes and for nothing else: not for a process, a lock that is held for long, or a file but the spill.
+
+use std::collections::HashMap;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender};
+
+use super::pipes::{Intake, Intaken, Pipes, StdinFeed};
+use super::poller::{Interest, Poller};
+use super::signals::Shield;
+use super::BUFFER;
+use crate::fd::Waker;
+use crate::process::Core;
+
+/// Where pipes are handed to the reader.
+#[derive(Clone)]
+pub(crate) struct ReaderPost {
+    sender: Sender<Mail>,
+    waker: Arc<Waker>,
+}
+
+enum Mail {
+    Adopt(Arc<Core>, Pipes),
+    Quit,
+}
+
+impl ReaderPost {
+    pub(crate) fn adopt(&self, core: Arc<Core>, pipes: Pipes) {
+        self.send(Mail::Adopt(core, pipes));
+    }
+
+    pub(crate) fn quit(&self) {
+        self.send(Mail::Quit);
+    }
+
+    fn send(&self, mail: Mail) {
+        // The thread outlives every sender but in the case of its panic, which is told by other means.
+        let _ = self.sender.send(mail);
+        self.waker.wake();
+    }
+}
+
+const WAKER: u64 = 0;
+/// How often a pipe is tried that could not be registered, for want of memory.
+const TRY_AGAIN: Duration = Duration::from_millis(10);
+
+pub(crate) struct Reader {
+    poller: Poller,
+    inbox: Receiver<Mail>,
+    waker: Arc<Waker>,
+    sources: HashMap<u64, Source>,
+    next_key: u64,
+    /// Sources that are left alone for a moment, and when that ends.
+    napping: Vec<(Instant, u64)>,
+    buffer: Vec<u8>,
+}
+
+struct Source {
+    core: Arc<Core>,
+    end: End,
+    interest: Option<Interest>,
+}
+
+enum End {
+    Output(Intake),
+    Stdin(StdinFeed),
+}
+
+impl End {
+    fn fd(&self) -> RawFd {
+        match self {
+            End::Output(intake) => intake.fd(),
+            End::Stdin(feed) => feed.fd(),
+        }
+    }
+}
+
+impl Reader {
+    pub(crate) fn new() -> std::io::Result<(Reader, ReaderPost)> {
+        let (sender, inbox) = crossbeam_channel::unbounded();
+        let waker = Arc::new(Waker::new()?);
+        let poller = Poller::new()?;
+        poller.add(waker.as_raw_fd(), WAKER, Interest::Read)?;
+        let reader = Reader {
+            poller,
+            inbox,
+            waker: waker.clone(),
+            sources: HashMap::new(),
+            next_key: WAKER + 1,
+            napping: Vec::new(),
+            buffer: vec![0; BUFFER],
+        };
+        Ok((reader, ReaderPost { sender, waker }))
+    }
+
+    /// The thread's whole life.
+    pub(crate) fn run(mut self) {
+        precise_naps();
+        let mut ready = Vec::new();
+        loop {
+            let now = Instant::now();
+            let limit = self.napping.iter().map(|(until, _)| until.saturating_duration_since(now)).min();
+            ready.clear();
+            match self.poller.wait(limit) {
+                Ok(keys) => ready.extend(keys),
+                // Without memory to wait with, everything is looked at now and then.
+                Err(_) => {
+                    std::thread::sleep(TRY_AGAIN);
+                    ready.extend(self.sources.keys().copied().chain([WAKER]));
+                }
+            }
+            let now = Instant::now();
+            self.napping.retain(|(until, key)| {
+                if *until <= now {
+                    ready.push(*key);
+                }
+                *until > now
+            });
+            for &key in &ready {
+                if key != WAKER {
+                    self.serve(key);
+                } else if !self.open_mail() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes new pipes in. `false` when the thread is to end.
+    fn open_mail(&mut self) -> bool {
+        self.waker.clear();
+        while let Ok(mail) = self.inbox.try_recv() {
+            let Mail::Adopt(core, pipes) = mail else { return false };
+            let outputs = pipes.outputs.into_iter().map(End::Output);
+            for end in outputs.chain(pipes.stdin.map(End::Stdin)) {
+                let key = self.next_key;
+                self.next_key += 1;
+                self.sources.insert(key, Source { core: core.clone(), end, interest: None });
+                self.serve(key);
+            }
+        }
+        true
+    }
+
+    /// Does what a source is ready for, and arranges what to wait for next.
+    fn serve(&mut self, key: u64) {
+        let Some(source) = self.sources.get_mut(&key) else { return };
+        // Only ever a thread of the library, which blocks all signals.
+        let mut shield = Shield::for_own_thread();
+        let (interest, nap) = match &mut source.end {
+            End::Output(intake) => match intake.take_in(&source.core, &mut self.buffer, &mut shield) {
+                Intaken::Empty(nap) if !nap.is_zero() => (Some(Interest::Closing), Some(nap)),
+                Intaken::Empty(_) | Intaken::More => (Some(Interest::Read), None),
+                Intaken::End => (None, None),
+            },
+            End::Stdin(feed) => (feed.feed(&source.core, &mut shield).then_some(Interest::Write), None),
+        };
+        let Some(interest) = interest else {
+            if let Some(source) = self.sources.remove(&key) {
+                // Said explicitly: a fork of the host may hold a copy, which would keep the registration alive.
+                self.poller.remove(source.end.fd());
+                if matches!(source.end, End::Output(_)) {
+                    source.core.ring();
+                }
+            }
+            return;
+        };
+        let fd = source.end.fd();
+        let registered = match source.interest {
+            Some(current) if current == interest => Ok(()),
+            Some(_) => self.poller.change(fd, key, interest),
+            None => self.poller.add(fd, key, interest),
+        };
+        let mut nap = nap;
+        match registered {
+            Ok(()) => source.interest = Some(interest),
+            Err(_) => nap = Some(TRY_AGAIN),
+        }
+        if let Some(nap) = nap {
+            self.napping.push((Instant::now() + nap, key));
+        }
+    }
+}
+
+/// Has the kernel end this thread's short waits in time; it adds 50 µs otherwise. Done on our own threads only.
+fn precise_naps() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: sets a number of the calling thread.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1_000);
+    }
+}

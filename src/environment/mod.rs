@@ -1,0 +1,332 @@
+//! The environment of a command: what of the host's it gets, and what replaces it.
+
+mod glob;
+mod scrub;
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{CString, OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use crate::error::{Error, ErrorKind, Result, Stage};
+
+/// Set for every command, since its output is read by a program: no colours, and no pager that waits for a key.
+const TERMINAL: [(&str, &str); 4] = [("NO_COLOR", "1"), ("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
+
+/// The mark of a process's tree, which the library sets itself.
+const PROCESS_ID: &str = "DSH_PROCESS_ID";
+
+/// The most that Linux takes for one `NAME=VALUE`: MAX_ARG_STRLEN (32 pages) less the terminating NUL.
+const MAX_ENTRY: usize = if cfg!(any(target_os = "linux", target_os = "android")) { 131_071 } else { usize::MAX };
+
+/// Which variables of the host a command gets (part of an executor's budgets).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// Whether it gets any.
+    pub inherit: bool,
+    /// Globs (`*`, `?`) on names that are passed on although they look like credentials, or are denied.
+    pub allow: Vec<OsString>,
+    /// Globs on names that are not passed on.
+    pub deny: Vec<OsString>,
+}
+
+impl Policy {
+    /// Checks the globs: an empty one, and one with `=` or NUL, could match no variable.
+    pub fn validate(&self) -> Result<()> {
+        for (field, globs) in [("env_allow", &self.allow), ("env_deny", &self.deny)] {
+            for (i, glob) in globs.iter().enumerate() {
+                if let Some(why) = unfit_name(glob) {
+                    let message = format!("{field}[{i}] {}: {why}, so it matches no variable", shown(glob));
+                    return Err(Error::new(ErrorKind::Invalid, Stage::Argument, message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The environment of one command, ready for execve.
+#[derive(Clone)]
+pub(crate) struct Environment {
+    entries: Vec<CString>,
+    scrubbed: Vec<OsString>,
+}
+
+/// Makes the environment of a command: the host's, less what it may not see, plus what the request adds.
+///
+/// Variables keep the host's order; then come the library's own, then the request's. One that replaces another takes
+/// its place.
+pub(crate) fn layer(
+    host: impl IntoIterator<Item = (OsString, OsString)>,
+    policy: &Policy,
+    workdir: &Path,
+    env: &[(OsString, Option<OsString>)],
+    dsh_env: &[(OsString, OsString)],
+) -> Result<Environment> {
+    let mut variables = Variables::default();
+    let mut scrubbed = BTreeSet::new();
+    if policy.inherit {
+        inherit(host, policy, &mut variables, &mut scrubbed);
+    }
+    for (name, value) in TERMINAL {
+        variables.set(name.into(), value.into());
+    }
+    // A shell keeps the PWD that it finds if it is an absolute name of its directory without dots, and otherwise asks
+    // the kernel. Set, it leaves a workdir that was reached through a symbolic link as the caller wrote it.
+    if names_itself(workdir) {
+        variables.set("PWD".into(), workdir.into());
+    }
+    for (i, (name, value)) in env.iter().enumerate() {
+        check_env(i, name)?;
+        match value {
+            Some(value) => variables.set(name.clone(), checked_value("env", name, value)?),
+            None => variables.remove(name),
+        }
+    }
+    for (i, (name, value)) in dsh_env.iter().enumerate() {
+        check_dsh_env(i, name)?;
+        variables.set(name.clone(), checked_value("dsh_env", name, value)?);
+    }
+    // What the request gives again is not missing, and the list tells a model what is.
+    scrubbed.retain(|name| !variables.index.contains_key(name));
+    Ok(Environment { entries: variables.into_entries()?, scrubbed: scrubbed.into_iter().collect() })
+}
+
+/// What becomes of a host's variable.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    Passed,
+    /// Left out without a word, since nothing brings it back: the library's own, or true of the host only.
+    Dropped,
+    /// Left out and named, since `env_allow` would bring it back.
+    Scrubbed,
+}
+
+fn inherit(
+    host: impl IntoIterator<Item = (OsString, OsString)>,
+    policy: &Policy,
+    variables: &mut Variables,
+    scrubbed: &mut BTreeSet<OsString>,
+) {
+    for (name, value) in host {
+        // A program that builds its environment by hand can have a name twice; getenv finds the first.
+        let again = variables.index.contains_key(&name) || scrubbed.contains(&name);
+        if again || unfit_name(&name).is_some() || value.as_bytes().contains(&0) {
+            continue;
+        }
+        match fate(policy, name.as_bytes(), value.as_bytes()) {
+            Fate::Passed => variables.set(name, value),
+            Fate::Dropped => {}
+            Fate::Scrubbed => {
+                scrubbed.insert(name);
+            }
+        }
+    }
+}
+
+fn fate(policy: &Policy, name: &[u8], value: &[u8]) -> Fate {
+    let any = |globs: &[OsString]| globs.iter().any(|glob| glob::matches(glob.as_bytes(), name));
+    let replaced = TERMINAL.iter().any(|(own, _)| own.as_bytes() == name) || matches!(name, b"PWD" | b"OLDPWD");
+    // A script named by BASH_ENV or ENV would be run before every command.
+    if replaced || reserved(name) || matches!(name, b"BASH_ENV" | b"ENV") {
+        Fate::Dropped
+    } else if any(&policy.allow) {
+        Fate::Passed
+    } else if any(&policy.deny) || changes_commands(name) || asks_people(name) || scrub::is_credential(name, value) {
+        Fate::Scrubbed
+    } else {
+        Fate::Passed
+    }
+}
+
+/// Whether bash would act on the variable before it reads the command: an exported function is code that takes the
+/// place of commands (`__BASH_FUNC<` is Apple's spelling), and options such as errexit change what all of them mean. A
+/// fresh shell without rc files has neither.
+fn changes_commands(name: &[u8]) -> bool {
+    name.starts_with(b"BASH_FUNC_") || name.starts_with(b"__BASH_FUNC<") || matches!(name, b"SHELLOPTS" | b"BASHOPTS")
+}
+
+/// Whether the variable names a program that opens a window on the desktop and waits for a password, for ever.
+fn asks_people(name: &[u8]) -> bool {
+    matches!(name, b"SSH_ASKPASS" | b"SUDO_ASKPASS")
+}
+
+fn reserved(name: &[u8]) -> bool {
+    name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"DSH_"))
+}
+
+/// Whether a path may be the value of PWD.
+fn names_itself(workdir: &Path) -> bool {
+    // Not by `components`, which hides dots.
+    let bytes = workdir.as_os_str().as_bytes();
+    let dots = bytes.split(|&byte| byte == b'/').any(|part| matches!(part, b"." | b".."));
+    bytes.starts_with(b"/") && !dots && !bytes.contains(&0)
+}
+
+fn unfit_name(name: &OsStr) -> Option<&'static str> {
+    let name = name.as_bytes();
+    if name.is_empty() {
+        Some("is empty")
+    } else if name.contains(&0) {
+        Some("holds a NUL byte")
+    } else if name.contains(&b'=') {
+        Some("holds a '='")
+    } else {
+        None
+    }
+}
+
+fn check_env(i: usize, name: &OsStr) -> Result<()> {
+    if let Some(why) = unfit_name(name) {
+        return Err(bad_name(ErrorKind::EnvName, format!("env[{i}] {}: the name {why}", shown(name))));
+    }
+    if reserved(name.as_bytes()) {
+        let message = format!("env[{i}] {}: names in DSH_ are reserved; dsh_env takes some", shown(name));
+        return Err(bad_name(ErrorKind::EnvReserved, message));
+    }
+    Ok(())
+}
+
+fn check_dsh_env(i: usize, name: &OsStr) -> Result<()> {
+    let fits = name.as_bytes().strip_prefix(b"DSH_").is_some_and(|rest| {
+        rest.first().is_some_and(u8::is_ascii_uppercase)
+            && rest.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'))
+    });
+    if !fits {
+        let message = format!("dsh_env[{i}] {}: the name is not DSH_ and then [A-Z][A-Z0-9_]*", shown(name));
+        return Err(bad_name(ErrorKind::EnvName, message));
+    }
+    if name == PROCESS_ID {
+        let message = format!("dsh_env[{i}] {}: the library sets this one itself", shown(name));
+        return Err(bad_name(ErrorKind::EnvReserved, message));
+    }
+    Ok(())
+}
+
+fn bad_name(kind: ErrorKind, message: String) -> Error {
+    Error::new(kind, Stage::Argument, message)
+}
+
+fn checked_value(field: &str, name: &OsStr, value: &OsStr) -> Result<OsString> {
+    if value.as_bytes().contains(&0) {
+        let message = format!("{field} {}: the value holds a NUL byte", shown(name));
+        return Err(Error::new(ErrorKind::Invalid, Stage::Argument, message));
+    }
+    Ok(value.to_owned())
+}
+
+/// A name as messages show it: quoted, escaped, and no longer than some 64 characters.
+///
+/// Nothing after a `=` or NUL is shown: who gives `NAME=VALUE` for a name gives a value, which may be a secret.
+fn shown(name: &OsStr) -> String {
+    let bytes = name.as_bytes();
+    let cut = bytes.iter().position(|&byte| byte == b'=' || byte == 0).map_or(bytes.len(), |at| at + 1);
+    let mut text = String::new();
+    for chunk in bytes[..cut].utf8_chunks() {
+        text.extend(chunk.valid().chars().flat_map(char::escape_debug));
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    let all = text.chars().count();
+    let text: String = text.chars().take(64).collect();
+    let more = if all > 64 || cut < bytes.len() { "…" } else { "" };
+    format!("\"{text}{more}\"")
+}
+
+/// Variables in the order in which they were first set.
+#[derive(Default)]
+struct Variables {
+    slots: Vec<Option<(OsString, OsString)>>,
+    index: HashMap<OsString, usize>,
+}
+
+impl Variables {
+    fn set(&mut self, name: OsString, value: OsString) {
+        match self.index.get(&name) {
+            Some(&at) => self.slots[at] = Some((name, value)),
+            None => {
+                self.index.insert(name.clone(), self.slots.len());
+                self.slots.push(Some((name, value)));
+            }
+        }
+    }
+
+    fn remove(&mut self, name: &OsStr) {
+        if let Some(at) = self.index.remove(name) {
+            self.slots[at] = None;
+        }
+    }
+
+    fn into_entries(self) -> Result<Vec<CString>> {
+        self.slots.into_iter().flatten().map(|(name, value)| entry(name, &value)).collect()
+    }
+}
+
+fn entry(name: OsString, value: &OsStr) -> Result<CString> {
+    let size = name.len() + 1 + value.len();
+    if size > MAX_ENTRY {
+        let message = format!(
+            "environment variable {} takes {size} bytes, more than the {MAX_ENTRY} that the system takes for one",
+            shown(&name)
+        );
+        return Err(Error::new(ErrorKind::EnvTooBig, Stage::Environment, message));
+    }
+    let mut bytes = name.into_vec();
+    bytes.reserve_exact(value.len() + 2);
+    bytes.push(b'=');
+    bytes.extend_from_slice(value.as_bytes());
+    CString::new(bytes)
+        .map_err(|_| Error::new(ErrorKind::Invalid, Stage::Environment, "an environment variable holds a NUL byte"))
+}
+
+impl Environment {
+    /// The variables as `NAME=VALUE`.
+    pub fn entries(&self) -> &[CString] {
+        &self.entries
+    }
+
+    /// The sorted names of the host's variables that the command does not get and that `env_allow` would give it.
+    pub fn scrubbed(&self) -> &[OsString] {
+        &self.scrubbed
+    }
+
+    /// The names of the `n` largest variables, with the bytes of `NAME=VALUE`; the largest is first.
+    pub fn largest(&self, n: usize) -> Vec<(String, usize)> {
+        self.ranked(n).map(|(name, size)| (name.to_string_lossy().into_owned(), size)).collect()
+    }
+
+    fn ranked(&self, n: usize) -> impl Iterator<Item = (&OsStr, usize)> {
+        let mut entries: Vec<&[u8]> = self.entries.iter().map(|entry| entry.to_bytes()).collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.len()));
+        entries.into_iter().take(n).map(|entry| {
+            let name = entry.split(|&byte| byte == b'=').next().unwrap_or_default();
+            (OsStr::from_bytes(name), entry.len())
+        })
+    }
+
+    /// The error for an environment that the system refused as a whole.
+    pub fn too_big(&self, errno: i32) -> Error {
+        let total: usize = self.entries.iter().map(|entry| entry.to_bytes_with_nul().len()).sum();
+        let largest: Vec<String> =
+            self.ranked(3).map(|(name, size)| format!("{} ({size} bytes)", shown(name))).collect();
+        let message = format!(
+            "the environment is too big: {} variables take {total} bytes; the largest are {}",
+            self.entries.len(),
+            largest.join(", ")
+        );
+        Error::os(ErrorKind::EnvTooBig, Stage::Exec, errno, message)
+    }
+}
+
+/// Values stay out of logs.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment")
+            .field("entries", &self.entries.len())
+            .field("scrubbed", &self.scrubbed)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Descriptors: made close-on-exec, and never one of the three that belong to the host's standard streams.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::fcntl::{fcntl, FcntlArg, OFlag};
+
+/// Moves a descriptor that landed on 0, 1 or 2 to a higher number.
+///
+/// A host that runs with its standard streams closed gets these numbers back from the next `open` or `pipe`. Its next
+/// `printf` would then write into one of our pipes, and the child's `dup2` onto 0, 1 and 2 would overwrite its own
+/// sources.
+pub(crate) fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() > 2 {
+        return Ok(fd);
+    }
+    let raised = fcntl(&fd, FcntlArg::F_DUPFD_CLOEXEC(3))?;
+    // SAFETY: F_DUPFD_CLOEXEC has just returned a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(raised) })
+}
+
+/// A pipe `(read end, write end)`, both close-on-exec from birth where the system can.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    #[cfg(target_os = "linux")]
+    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    #[cfg(not(target_os = "linux"))]
+    let (read, write) = {
+        let (read, write) = nix::unistd::pipe()?;
+        for end in [&read, &write] {
+            fcntl(end, FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC))?;
+        }
+        (read, write)
+    };
+    Ok((above_stdio(read)?, above_stdio(write)?))
+}
+
+/// Makes reads and writes through this description return at once. The other end of a pipe is not affected.
+pub(crate) fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
+    // A pipe's or eventfd's description has no other status flag worth keeping, so nothing has to be read first.
+    fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+/// `/dev/null`, open for reading and writing.
+pub(crate) fn dev_null() -> io::Result<OwnedFd> {
+    above_stdio(File::options().read(true).write(true).open("/dev/null")?.into())
+}
+
+/// Keeps 0, 1 and 2 occupied while descriptors are made by code that can't be told to stay above them.
+pub(crate) struct StdioPlug(#[allow(dead_code, reason = "held for its descriptors")] Vec<OwnedFd>);
+
+impl StdioPlug {
+    pub(crate) fn new() -> StdioPlug {
+        let mut held = Vec::new();
+        while held.len() < 3 {
+            match File::open("/dev/null") {
+                Ok(file) if file.as_raw_fd() <= 2 => held.push(OwnedFd::from(file)),
+                _ => break,
+            }
+        }
+        StdioPlug(held)
+    }
+}
+
+/// Wakes a thread that waits in `poll` or `epoll`; any number of wakes before it looks count as one.
+pub(crate) struct Waker {
+    read: OwnedFd,
+    /// `None` where one descriptor serves both ways (eventfd).
+    write: Option<OwnedFd>,
+}
+
+impl Waker {
+    pub(crate) fn new() -> io::Result<Waker> {
+        #[cfg(target_os = "linux")]
+        {
+            use nix::sys::eventfd::{EfdFlags, EventFd};
+            let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+            Ok(Waker { read: above_stdio(event.into())?, write: None })
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let (read, write) = pipe()?;
+            set_nonblocking(&read)?;
+            set_nonblocking(&write)?;
+            Ok(Waker { read, write: Some(write) })
+        }
+    }
+
+    /// Wakes the waiter. A full counter or pipe means that a wake is pending already.
+    pub(crate) fn wake(&self) {
+        let _ = nix::unistd::write(self.write.as_ref().unwrap_or(&self.read), &1u64.to_ne_bytes());
+    }
+
+    /// Takes all pending wakes back. Called by the waiter before it looks for work.
+    pub(crate) fn clear(&self) {
+        let mut sink = [0u8; 64];
+        while matches!(nix::unistd::read(&self.read, &mut sink), Ok(n) if n == sink.len()) {}
+    }
+
+    pub(crate) fn as_raw_fd(&self) -> RawFd {
+        self.read.as_raw_fd()
+    }
+}

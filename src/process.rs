@@ -1,0 +1,446 @@
+//! A process: one `bash -c` and its descendants. Its state machine, and the handle of one in the background.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::engine::Alarm;
+use crate::error::{Error, ErrorKind, Result, Stage};
+use crate::event::{EventKind, Events};
+use crate::forked::Birthplace;
+use crate::output::Collector;
+use crate::read::{self, Chunk, Reading};
+use crate::result::{Exit, Outcome, StopBy, StopStage, Survivor, Usage};
+
+/// One of the two streams of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stream {
+    /// Standard output (and standard error, when they are merged).
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// What has become of a background process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Status {
+    /// It has not settled yet.
+    Running,
+    /// It ended by itself, with whatever code.
+    Completed,
+    /// It was killed or cancelled, or died of a signal.
+    Killed,
+}
+
+/// The leader's end, as the kernel told it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaderExit {
+    pub(crate) exit: Exit,
+    pub(crate) usage: Usage,
+    pub(crate) at: Instant,
+}
+
+/// What was found when the process settled.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Settlement {
+    pub(crate) pipes_held: bool,
+    pub(crate) held_by: Vec<i32>,
+}
+
+/// The facts of a process that are shared between its driver and its handles.
+///
+/// It moves one way only: running, (stop ordered,) leader exited, settled, quiescent. The transitions are the methods;
+/// whoever drives the process calls them, except `order_stop`, which anybody may.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    exit: Option<LeaderExit>,
+    cause: Option<StopBy>,
+    order: Option<StopBy>,
+    stage: StopStage,
+    settled: Option<Settlement>,
+    survivors: Vec<Survivor>,
+    quiescent: bool,
+    failed: bool,
+}
+
+impl State {
+    /// A stop is wanted. Says whether there was still something to stop: the command had not ended and had not been
+    /// told to. What it left behind is stopped all the same.
+    fn order_stop(&mut self, by: StopBy) -> bool {
+        if self.quiescent {
+            return false;
+        }
+        let first = self.order.is_none();
+        if first {
+            self.order = Some(by);
+        }
+        let running = self.exit.is_none() && self.cause.is_none();
+        if running && by != StopBy::Survivors {
+            self.cause = Some(by);
+        }
+        first && running
+    }
+
+    fn leader_exited(&mut self, exit: LeaderExit) {
+        debug_assert!(self.exit.is_none(), "a leader exits once");
+        self.exit = Some(exit);
+    }
+
+    fn status(&self) -> Status {
+        match (&self.settled, self.exit) {
+            (None, _) | (_, None) => Status::Running,
+            (Some(_), Some(exit)) => match (self.cause, exit.exit) {
+                (Some(_), _) | (_, Exit::Signal { .. }) => Status::Killed,
+                _ => Status::Completed,
+            },
+        }
+    }
+}
+
+/// What a process is from its start to its end. Shared by its driver, its handles and the live set.
+pub(crate) struct Core {
+    pub(crate) id: u64,
+    pub(crate) tag: u64,
+    pub(crate) pid: i32,
+    pub(crate) started: Instant,
+    /// SIGTERM to SIGKILL.
+    pub(crate) grace: Duration,
+    pub(crate) merged: bool,
+    pub(crate) streams: [Mutex<Collector>; 2],
+    pub(crate) stdin_written: AtomicU64,
+    open_streams: AtomicU8,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Rings for the thread that drives this process at the moment.
+    pub(crate) alarm: Mutex<Alarm>,
+    /// Where a background process announces what happens to it.
+    events: Option<Arc<Events>>,
+    /// Set when the last handle is gone: nobody could tell what further events are about.
+    muted: AtomicBool,
+}
+
+/// What a [`Core`] is made of.
+pub(crate) struct Birth {
+    pub(crate) id: u64,
+    pub(crate) tag: u64,
+    pub(crate) pid: i32,
+    pub(crate) started: Instant,
+    pub(crate) grace: Duration,
+    pub(crate) merged: bool,
+    pub(crate) streams: [Collector; 2],
+    pub(crate) alarm: Alarm,
+    pub(crate) events: Option<Arc<Events>>,
+}
+
+impl Core {
+    pub(crate) fn new(birth: Birth) -> Arc<Core> {
+        let [stdout, mut stderr] = birth.streams;
+        if birth.merged {
+            stderr.close();
+        }
+        Arc::new(Core {
+            id: birth.id,
+            tag: birth.tag,
+            pid: birth.pid,
+            started: birth.started,
+            grace: birth.grace,
+            merged: birth.merged,
+            streams: [Mutex::new(stdout), Mutex::new(stderr)],
+            stdin_written: AtomicU64::new(0),
+            open_streams: AtomicU8::new(if birth.merged { 1 } else { 2 }),
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+            alarm: Mutex::new(birth.alarm),
+            events: birth.events,
+            muted: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn stream(&self, stream: Stream) -> MutexGuard<'_, Collector> {
+        self.streams[stream as usize].lock()
+    }
+
+    /// Orders a stop and wakes the driver. See [`State::order_stop`].
+    pub(crate) fn order_stop(&self, by: StopBy) -> bool {
+        let was_running = self.state.lock().order_stop(by);
+        self.ring();
+        was_running
+    }
+
+    /// Has the driver look at the process.
+    pub(crate) fn ring(&self) {
+        self.alarm.lock().ring(self.id);
+    }
+
+    /// The stop that the driver has to carry out, once one was ordered.
+    pub(crate) fn ordered_stop(&self) -> Option<StopBy> {
+        self.state.lock().order
+    }
+
+    pub(crate) fn enter_stage(&self, stage: StopStage) {
+        self.state.lock().stage = stage;
+    }
+
+    pub(crate) fn leader_exited(&self, exit: LeaderExit) {
+        self.state.lock().leader_exited(exit);
+        self.announce(EventKind::Exit);
+    }
+
+    /// A stream's pipe has no writer any more.
+    pub(crate) fn stream_closed(&self, stream: Stream) {
+        self.stream(stream).close();
+        self.open_streams.fetch_sub(1, Ordering::AcqRel);
+        self.announce(EventKind::Output);
+    }
+
+    pub(crate) fn streams_open(&self) -> bool {
+        self.open_streams.load(Ordering::Acquire) > 0
+    }
+
+    pub(crate) fn settle(&self, settlement: Settlement) {
+        let mut state = self.state.lock();
+        debug_assert!(state.exit.is_some() && state.settled.is_none(), "a process settles once, after its exit");
+        state.settled = Some(settlement);
+        drop(state);
+        self.changed.notify_all();
+        self.announce(EventKind::Settled);
+    }
+
+    pub(crate) fn set_survivors(&self, survivors: Vec<Survivor>) {
+        self.state.lock().survivors = survivors;
+    }
+
+    pub(crate) fn quiesce(&self) {
+        let mut state = self.state.lock();
+        state.survivors.clear();
+        state.quiescent = true;
+        drop(state);
+        self.changed.notify_all();
+        self.announce(EventKind::Quiescent);
+    }
+
+    /// The thread that drove this process is lost to a panic: nobody may wait for it for ever.
+    pub(crate) fn fail(&self) {
+        self.state.lock().failed = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn announce(&self, kind: EventKind) {
+        if let Some(events) = &self.events {
+            events.announce(self.id, self.tag, kind, &self.muted);
+        }
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.state.lock().settled.is_some()
+    }
+
+    /// Waits until it has settled, or `until` has passed.
+    fn wait(&self, until: Option<Instant>) -> Result<()> {
+        let mut state = self.state.lock();
+        loop {
+            if state.settled.is_some() {
+                return Ok(());
+            }
+            if state.failed {
+                return Err(Error::new(ErrorKind::Panicked, Stage::Wait, "the thread that drove the process is gone"));
+            }
+            match until {
+                None => self.changed.wait(&mut state),
+                Some(until) => {
+                    if self.changed.wait_until(&mut state, until).timed_out() && state.settled.is_none() {
+                        let message = format!("process {} has not settled in the given time", self.id);
+                        return Err(Error::new(ErrorKind::TimedOut, Stage::Wait, message));
+                    }
+                }
+            }
+        }
+    }
+
+    /// How it ended; `None` while the leader's end is not known.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        let state = self.state.lock();
+        let exit = state.exit?;
+        let settled = state.settled.clone().unwrap_or_default();
+        Some(Outcome {
+            exit: exit.exit,
+            cause: state.cause,
+            wall: exit.at.saturating_duration_since(self.started),
+            usage: exit.usage,
+            stage: state.stage,
+            stopped_by: state.order,
+            pipes_held: settled.pipes_held,
+            held_by: settled.held_by,
+            survivors: state.survivors.clone(),
+        })
+    }
+}
+
+/// What is known of a background process at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessInfo {
+    /// The library's number of the process, unique in its executor; also in events.
+    pub id: u64,
+    /// The request's tag.
+    pub tag: u64,
+    /// The shell's pid. Its number may belong to somebody else once the process has settled.
+    pub pid: i32,
+    /// What has become of it.
+    pub status: Status,
+    /// Whether nothing of the tree is alive any more.
+    pub quiescent: bool,
+    /// How it ended, once the shell's end is known.
+    pub outcome: Option<Outcome>,
+    /// Bytes seen per stream so far, stdout first.
+    pub totals: [u64; 2],
+    /// Bytes of stdin taken.
+    pub stdin_written: u64,
+}
+
+/// A process in the background. Clones are the same process; dropping a handle does not kill it.
+#[derive(Clone)]
+pub struct Process(Arc<Handle>);
+
+/// What all clones of a handle share.
+struct Handle {
+    core: Arc<Core>,
+    cursor: Mutex<read::Cursor>,
+    birthplace: Birthplace,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(events) = self.core.events.as_ref().filter(|_| self.birthplace.is_here()) {
+            events.forget(self.core.id, &self.core.muted);
+        }
+    }
+}
+
+impl Process {
+    pub(crate) fn new(core: Arc<Core>, birthplace: Birthplace) -> Process {
+        Process(Arc::new(Handle { core, cursor: Mutex::default(), birthplace }))
+    }
+
+    fn core(&self) -> Result<&Core> {
+        self.0.birthplace.check()?;
+        Ok(&self.0.core)
+    }
+
+    /// The library's number of the process, unique in its executor.
+    pub fn id(&self) -> u64 {
+        self.0.core.id
+    }
+
+    /// Ends the whole tree: SIGTERM and SIGCONT, after the grace SIGKILL. Does not wait.
+    ///
+    /// Says whether there was still a command to be killed: `true` once, `false` afterwards or when it had ended by
+    /// itself (what such a command left behind is ended all the same).
+    pub fn kill(&self) -> Result<bool> {
+        Ok(self.core()?.order_stop(StopBy::Kill))
+    }
+
+    /// Waits until it has settled. `None` waits without limit; a limit never kills.
+    pub fn wait(&self, limit: Option<Duration>) -> Result<()> {
+        // A limit beyond what the clock can hold is no limit.
+        self.core()?.wait(limit.and_then(|limit| Instant::now().checked_add(limit)))
+    }
+
+    /// What is known of it now.
+    pub fn info(&self) -> Result<ProcessInfo> {
+        let core = self.core()?;
+        let (status, quiescent) = {
+            let state = core.state.lock();
+            (state.status(), state.quiescent)
+        };
+        Ok(ProcessInfo {
+            id: core.id,
+            tag: core.tag,
+            pid: core.pid,
+            status,
+            quiescent,
+            outcome: core.outcome(),
+            totals: [Stream::Stdout, Stream::Stderr].map(|stream| core.stream(stream).total()),
+            stdin_written: core.stdin_written.load(Ordering::Relaxed),
+        })
+    }
+
+    /// What both streams got since the last call: consuming, one text for both. Never delivers a byte twice.
+    pub fn read_output(&self) -> Result<Chunk> {
+        let core = self.core()?;
+        let mut cursor = self.0.cursor.lock();
+        Ok(read::merged(&mut cursor, [Stream::Stdout, Stream::Stderr].map(|stream| core.stream(stream))))
+    }
+
+    /// Bytes of one stream from an absolute offset on, copied into `buffer`. Consumes nothing.
+    pub fn read_stream(&self, stream: Stream, offset: u64, buffer: &mut [u8]) -> Result<Reading> {
+        Ok(read::at(&self.core()?.stream(stream), offset, buffer))
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("id", &self.0.core.id).field("pid", &self.0.core.pid).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exited(exit: Exit) -> LeaderExit {
+        LeaderExit { exit, usage: Usage::default(), at: Instant::now() }
+    }
+
+    #[test]
+    fn the_first_cause_stands() {
+        let mut state = State::default();
+        assert!(state.order_stop(StopBy::Timeout));
+        assert!(!state.order_stop(StopBy::Kill));
+        assert_eq!((state.cause, state.order), (Some(StopBy::Timeout), Some(StopBy::Timeout)));
+    }
+
+    #[test]
+    fn a_stop_after_the_exit_is_no_cause() {
+        let mut state = State::default();
+        state.leader_exited(exited(Exit::Code(0)));
+        assert!(!state.order_stop(StopBy::Kill));
+        assert_eq!((state.cause, state.order), (None, Some(StopBy::Kill)));
+    }
+
+    #[test]
+    fn ending_survivors_is_no_cause() {
+        let mut state = State::default();
+        state.leader_exited(exited(Exit::Code(0)));
+        state.order_stop(StopBy::Survivors);
+        state.settled = Some(Settlement::default());
+        assert_eq!((state.cause, state.status()), (None, Status::Completed));
+    }
+
+    #[test]
+    fn a_process_that_was_killed_or_died_of_a_signal_is_killed() {
+        for (cause, exit, status) in [
+            (None, Exit::Code(3), Status::Completed),
+            (None, Exit::Unknown, Status::Completed),
+            (Some(StopBy::Kill), Exit::Code(0), Status::Killed),
+            (None, Exit::Signal { number: 11, core_dumped: true }, Status::Killed),
+        ] {
+            let mut state = State { cause, ..State::default() };
+            state.leader_exited(exited(exit));
+            assert_eq!(state.status(), Status::Running);
+            state.settled = Some(Settlement::default());
+            assert_eq!(state.status(), status);
+        }
+    }
+
+    #[test]
+    fn nothing_is_stopped_once_nothing_is_alive() {
+        let mut state = State { quiescent: true, ..State::default() };
+        assert!(!state.order_stop(StopBy::Kill));
+        assert_eq!(state.order, None);
+    }
+}

@@ -1,0 +1,61 @@
+//! The end of an executor: every tree that it owns is ended, also what has left its tree unseen.
+
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, ErrorKind, Result, Stage};
+use crate::executor::Inner;
+use crate::result::StopStage;
+use crate::tree::Strays;
+
+/// What a shutdown may take beyond the grace.
+const BEYOND_GRACE: Duration = Duration::from_secs(1);
+
+/// Ends everything; see [`Executor::shutdown`](crate::Executor::shutdown).
+pub(crate) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
+    let began = Instant::now();
+    let live = inner.live.close();
+    // Live commands keep the grace they were started with.
+    let grace = live.iter().map(|core| core.grace).chain([inner.budgets.read().grace()]).max().unwrap_or_default();
+    let until = began.checked_add(limit.unwrap_or(grace.saturating_add(BEYOND_GRACE)));
+
+    // One caller does the rest, the others wait for it.
+    let ended = match until {
+        Some(until) => inner.ended.try_lock_until(until),
+        None => Some(inner.ended.lock()),
+    };
+    let Some(mut ended) = ended else {
+        return Err(late(inner));
+    };
+    if *ended {
+        return Ok(());
+    }
+    let mut strays = inner.has_started_any().then(|| Strays::new(*inner.census()));
+    if let Some(strays) = &mut strays {
+        let live: Vec<u64> = live.iter().map(|core| core.id).collect();
+        strays.tell(StopStage::Term, &live);
+    }
+    let emptied = inner.live.wait_until_empty(until);
+    if let Some(strays) = &mut strays {
+        let kill_at = began.checked_add(grace);
+        if !strays.end(kill_at, until) || !emptied {
+            return Err(late(inner));
+        }
+    }
+    if !emptied {
+        return Err(late(inner));
+    }
+    if let Some(guard) = &inner.guard {
+        guard.dismiss();
+    }
+    inner.engine.end();
+    let keep = inner.budgets.read().config().keep_spill_files;
+    inner.spills.finish(keep);
+    *ended = true;
+    Ok(())
+}
+
+fn late(inner: &Inner) -> Error {
+    let (live, _) = inner.live.counts();
+    let message = format!("{live} commands are still being ended, or something of theirs can't be");
+    Error::new(ErrorKind::TimedOut, Stage::Wait, message)
+}

@@ -1,0 +1,224 @@
+//! The guard: ends the trees of an executor when its host has died. This is the library's side of it: starting the
+//! program (`program.rs`), telling it of commands (`ledger.rs`), and noticing that it has gone.
+
+pub(crate) mod ledger;
+mod seat;
+
+use std::io;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::error::{Error, ErrorKind, Result, Stage};
+use crate::fd;
+use crate::spawn::{self, Plan, Program};
+use crate::tree::Leader;
+use ledger::Ledger;
+pub(crate) use seat::Seat;
+
+/// The guard program, built for the target by the build script. Empty where it could not be built.
+#[cfg(dsh_guard)]
+static PROGRAM: &[u8] = include_bytes!(env!("DSH_GUARD_PROGRAM"));
+#[cfg(not(dsh_guard))]
+static PROGRAM: &[u8] = &[];
+
+/// Whether this build of the library has a guard.
+pub(crate) const AVAILABLE: bool = cfg!(dsh_guard);
+
+/// The guard of one executor. It is started with the first command that wants one.
+pub(crate) struct Guard {
+    ledger: Arc<Ledger>,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Called whenever a guard has been started, so that its end is noticed.
+    on_start: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+enum State {
+    Absent,
+    Starting,
+    Running(Running),
+    /// The executor has ended.
+    Over,
+}
+
+struct Running {
+    leader: Leader,
+    /// Its closing is what the guard sees of the host's death.
+    life: OwnedFd,
+}
+
+impl Guard {
+    pub(crate) fn new(executor_id: &[u8; 32], grace_ms: u64) -> Result<Guard> {
+        let ledger = Ledger::create(executor_id, grace_ms).map_err(|error| guard_error(&error))?;
+        Ok(Guard {
+            ledger: Arc::new(ledger),
+            state: Mutex::new(State::Absent),
+            changed: Condvar::new(),
+            on_start: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn on_start(&self, watch: impl Fn() + Send + Sync + 'static) {
+        let _ = self.on_start.set(Box::new(watch));
+    }
+
+    pub(crate) fn set_grace(&self, ms: u64) {
+        self.ledger.set_grace(ms);
+    }
+
+    /// A seat for a command that is about to be started. Makes sure that there is a guard.
+    pub(crate) fn seat(&self) -> Result<Seat> {
+        self.start_unless_running()?;
+        Seat::take(&self.ledger).ok_or_else(|| {
+            Error::new(ErrorKind::Spawn, Stage::Guard, "can't start the command: too many commands are live already")
+        })
+    }
+
+    fn start_unless_running(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        loop {
+            match *state {
+                State::Running(_) => return Ok(()),
+                State::Starting => self.changed.wait(&mut state),
+                State::Absent => break,
+                State::Over => return Err(Error::new(ErrorKind::Shutdown, Stage::Guard, "the executor has ended")),
+            }
+        }
+        // No lock is held while it is started; others wait for the outcome.
+        *state = State::Starting;
+        drop(state);
+        let started = start(&self.ledger);
+        let mut state = self.state.lock();
+        let result = match started {
+            Ok(running) => {
+                *state = State::Running(running);
+                Ok(())
+            }
+            Err(error) => {
+                *state = State::Absent;
+                Err(error)
+            }
+        };
+        drop(state);
+        self.changed.notify_all();
+        if let (Ok(()), Some(watch)) = (&result, self.on_start.get()) {
+            watch();
+        }
+        result
+    }
+
+    /// A descriptor that is readable once the guard has ended.
+    pub(crate) fn pidfd(&self) -> Option<RawFd> {
+        match &*self.state.lock() {
+            State::Running(running) => running.leader.pidfd(),
+            _ => None,
+        }
+    }
+
+    /// The guard's pid, while there is one.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        match &*self.state.lock() {
+            State::Running(running) => Some(running.leader.pid()),
+            _ => None,
+        }
+    }
+
+    /// Replaces a guard that somebody has ended. The new one finds all commands in the ledger.
+    pub(crate) fn replace(&self) {
+        let ended = {
+            let mut state = self.state.lock();
+            match &mut *state {
+                State::Running(running) if running.leader.exit().is_some() => {
+                    running.leader.reap();
+                    std::mem::replace(&mut *state, State::Absent)
+                }
+                _ => return,
+            }
+        };
+        drop(ended);
+        // A failure is not lost: the next command tries again, and says why it can't.
+        let _ = self.start_unless_running();
+    }
+
+    /// Sends the guard away, in good order. Nothing it would have to end is alive any more.
+    pub(crate) fn dismiss(&self) {
+        let state = {
+            let mut state = self.state.lock();
+            while matches!(*state, State::Starting) {
+                self.changed.wait(&mut state);
+            }
+            std::mem::replace(&mut *state, State::Over)
+        };
+        if let State::Running(Running { mut leader, life }) = state {
+            // The one message there is. A pipe takes a byte, and without a reader the guard has ended already; the
+            // SIGPIPE of that is not the host's business.
+            let mut shield = crate::engine::Shield::for_host();
+            shield.raise();
+            let _ = nix::unistd::write(&life, b"Q");
+            drop(shield);
+            leader.await_exit();
+            leader.reap();
+        }
+    }
+}
+
+fn start(ledger: &Ledger) -> Result<Running> {
+    let failed = |error: io::Error| guard_error(&error);
+    let program = program().map_err(failed)?;
+    let null = fd::dev_null().map_err(failed)?;
+    let (life_read, life_write) = fd::pipe().map_err(failed)?;
+    let host = host_pidfd();
+    let arguments: &[_] = if host.is_some() { &[c"dsh-guard"] } else { &[c"dsh-guard", c"no-pidfd"] };
+    let plan = Plan {
+        program: Program::Descriptor(program.as_fd()),
+        arguments,
+        environment: &[],
+        workdir: c"/",
+        files: &[life_read.as_fd(), host.as_ref().map_or(null.as_fd(), AsFd::as_fd), null.as_fd(), ledger.fd()],
+        announce: None,
+    };
+    let child = spawn::spawn(&plan).map_err(|failure| {
+        let message = "can't start the guard, without which commands would outlive the host (config: guard)";
+        Error::os(ErrorKind::Spawn, Stage::Guard, failure.errno, message)
+    })?;
+    Ok(Running { leader: Leader::new(child.pid, child.pidfd, None), life: life_write })
+}
+
+/// The program in a file that can be executed: in memory, or without a name in the directory for temporary files where
+/// the system does not execute from memory.
+fn program() -> io::Result<OwnedFd> {
+    use std::io::Write;
+    const MFD_EXEC: u32 = 0x10; // says that it is meant to be executed; kernels before 6.3 do not know it
+    for flags in [libc::MFD_CLOEXEC | MFD_EXEC, libc::MFD_CLOEXEC] {
+        // SAFETY: the name ends with NUL.
+        let raw = unsafe { libc::memfd_create(c"dsh-guard".as_ptr(), flags) };
+        if raw >= 0 {
+            // SAFETY: a new descriptor that nobody else owns.
+            let mut file = std::fs::File::from(fd::above_stdio(unsafe { OwnedFd::from_raw_fd(raw) })?);
+            file.write_all(PROGRAM)?;
+            return Ok(file.into());
+        }
+    }
+    let mut file = tempfile::NamedTempFile::new()?;
+    file.write_all(PROGRAM)?;
+    nix::sys::stat::fchmod(file.as_file(), nix::sys::stat::Mode::S_IRWXU)?;
+    // A file that is open for writing can't be executed.
+    let read = std::fs::File::open(file.path())?;
+    drop(file);
+    fd::above_stdio(read.into())
+}
+
+fn host_pidfd() -> Option<OwnedFd> {
+    // SAFETY: a plain system call.
+    let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
+    // SAFETY: a non-negative result is a new descriptor that nobody else owns.
+    let pidfd = (raw >= 0).then(|| unsafe { OwnedFd::from_raw_fd(raw as RawFd) })?;
+    fd::above_stdio(pidfd).ok()
+}
+
+fn guard_error(error: &io::Error) -> Error {
+    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+    Error::os(ErrorKind::Spawn, Stage::Guard, errno, "can't prepare the guard (config: guard)")
+}
