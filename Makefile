@@ -1,0 +1,74 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+#
+#   make            the release libraries
+#   make demo       builds, compiles the C host against an installed-looking header and library, and runs it
+#   make test       everything, in every language
+#   make bench      ratios to other ways of running commands, in one run
+#   make header     writes include/dsh.h anew, after a change of src/capi
+#   make install    PREFIX=/usr/local DESTDIR=
+
+CARGO   ?= cargo
+CC      ?= cc
+PREFIX  ?= /usr/local
+TARGET  := $(or $(CARGO_TARGET_DIR),target)
+STAGE   := $(TARGET)/stage
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+
+ifeq ($(shell uname -s),Darwin)
+SHARED  := libdsh.dylib
+SONAME  := libdsh.0.dylib
+else
+SHARED  := libdsh.so
+SONAME  := libdsh.so.0
+endif
+
+.PHONY: all demo test lint unit c-memory bench header install tools clean
+
+all:
+	$(CARGO) build --release
+
+demo: all
+	@$(MAKE) --no-print-directory install DESTDIR=$(STAGE) PREFIX=/usr >/dev/null
+	@$(CC) -std=c99 -Wall -Wextra -O1 -o $(STAGE)/demo bindings/c/demo.c \
+		-I$(STAGE)/usr/include -L$(STAGE)/usr/lib -Wl,-rpath,$(abspath $(STAGE))/usr/lib -ldsh -lpthread
+	@$(STAGE)/demo
+
+# Each part can be run by itself.
+test: tools lint unit c-memory demo
+
+lint:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps --document-private-items
+
+unit:
+	$(CARGO) build
+	$(CARGO) test
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 include/dsh.h $(DESTDIR)$(PREFIX)/include/
+	install -m 755 $(TARGET)/release/$(SHARED) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SHARED)
+	install -m 644 $(TARGET)/release/libdsh.a $(DESTDIR)$(PREFIX)/lib/
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' bindings/c/dsh.pc.in \
+		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/dsh.pc
+
+bench:
+	$(CARGO) bench --bench ratios
+
+# What the tests need besides Rust: installed where that may be done, else named.
+tools:
+	@missing=; \
+	for tool in $(CC):gcc c++:g++ valgrind:valgrind setpriv:util-linux nm:binutils; do \
+		command -v $${tool%%:*} >/dev/null 2>&1 || missing="$$missing $${tool##*:}"; \
+	done; \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	else \
+		echo "the tests need:$$missing. Install them first, for example: sudo apt-get install$$missing" >&2; exit 1; \
+	fi
+
+clean:
+	$(CARGO) clean
