@@ -67,7 +67,7 @@ impl Intake {
                     burst += count;
                     if !self.discard {
                         let mut collector = core.stream(self.stream);
-                        if collector.wants_spill() {
+                        if collector.spills_on(count) {
                             shield.raise(); // a file size limit of the host comes as a signal
                         }
                         collector.push(&buffer[..count]);

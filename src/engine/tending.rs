@@ -139,9 +139,8 @@ impl Tending {
         }
         self.see_deadline(now);
         if self.stop.is_none() && self.core.ordered_stop().is_some() {
-            self.begin_stop(now);
-        }
-        if let Some(table) = look.table {
+            self.begin_stop(look.table, now);
+        } else if let Some(table) = look.table {
             self.take_look(table, now);
         }
         self.escalate(now);
@@ -173,8 +172,12 @@ impl Tending {
         }
     }
 
-    fn begin_stop(&mut self, now: Instant) {
-        self.tree.walk();
+    fn begin_stop(&mut self, table: Option<Result<&Table, i32>>, now: Instant) {
+        let unreadable = matches!(table, Some(Err(_)));
+        if !self.tree.find_descendants(table.and_then(Result::ok)) && !unreadable {
+            self.look_at = Some(now); // comes again with the table
+            return;
+        }
         let leader_runs = !self.exited;
         let left_behind = self.tree.any_alive();
         self.tree.signal(StopStage::Term);
@@ -313,8 +316,8 @@ impl Tending {
             return;
         }
         if ends_survivors && (self.tree.any_alive() || self.blind) {
-            self.core.order_stop(StopBy::Survivors);
-            self.begin_stop(now);
+            self.core.order_stop(StopBy::Survivors); // begun with the next step, at once
+            self.look_at = Some(now);
             return;
         }
         self.core.set_survivors(self.tree.survivors());

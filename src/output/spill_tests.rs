@@ -353,7 +353,7 @@ fn a_sweep_takes_what_nobody_owns_and_nothing_else() {
     };
     let dead = make("libdsh-dead", true);
     let mut left = vec![make("libdsh-nolock", false), make("other-dead", true), make("libdsh-odd", false)];
-    symlink("/dev/null", left[2].join("lock")).unwrap();
+    symlink(left[0].join("stdout-1.log"), left[2].join("lock")).unwrap();
     let fifo = make("libdsh-fifo", false);
     nix::unistd::mkfifo(&fifo.join("lock"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let (linked, target) = (parent.join("libdsh-link"), make("target", true));

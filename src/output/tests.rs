@@ -154,7 +154,7 @@ fn chunks<'a>(stream: &'a [u8], sizes: &'a [usize]) -> impl Iterator<Item = &'a 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn captures_and_reads_are_what_the_whole_stream_says(
@@ -380,4 +380,17 @@ fn head_and_tail_are_kept_with_the_exact_count_between() {
     let mut out = [0; 100];
     assert_eq!(collector.read_at(1, &mut out), Slice { start: 1, len: 3, next: 4, missing: 0, end: false });
     assert_eq!(collector.read_at(4, &mut out), Slice { start: 21, len: 2, next: 23, missing: 17, end: false });
+}
+
+#[test]
+fn a_head_cut_short_by_refused_memory_still_ends_at_a_character() {
+    let (_parent, mut collector) = collector(2000, Keep::HeadTail);
+    let mut stream = [b'a'; 254].to_vec();
+    stream.extend("😀".as_bytes());
+    refusal::above(256, || stream.chunks(256).for_each(|chunk| collector.push(chunk)));
+    collector.push(&[b'b'; 5000]);
+    let capture = collector.capture();
+    assert_eq!((&capture.bytes[..253], &capture.bytes[253..]), (&stream[..253], &[b'b'; 1000][..]));
+    assert_eq!((capture.omitted_at, capture.omitted), (253, 258 + 5000 - 253 - 1000));
+    assert_eq!(std::fs::read(capture.spill_path.unwrap()).unwrap().len(), 5258);
 }

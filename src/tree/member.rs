@@ -4,7 +4,7 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::signals_of;
-use super::table::{self, Entry};
+use super::table::{self, Entry, Root};
 use crate::result::{StopStage, Survivor};
 
 pub(crate) struct Member {
@@ -40,6 +40,11 @@ impl Member {
 
     pub(crate) fn is(&self, entry: &Entry) -> bool {
         (self.pid, self.start_time) == (entry.pid, entry.start_time)
+    }
+
+    /// As a starting point of its own for what it starts, also after it has been lost to init.
+    pub(crate) fn as_root(&self) -> Root {
+        Root { leader: self.pid, leader_start: Some(self.start_time), reaped: false, process: None }
     }
 
     pub(crate) fn survivor(&self) -> Survivor {

@@ -48,13 +48,15 @@ pub(crate) struct Tree {
     leader: Leader,
     /// The number of the process in the mark of its environment.
     process: u64,
+    /// When the leader started, once a look at the table has told.
+    leader_start: Option<u64>,
     /// Live descendants, as far as they have been looked for. Never the leader.
     members: Vec<Member>,
 }
 
 impl Tree {
     pub(crate) fn new(leader: Leader, process: u64) -> Tree {
-        Tree { leader, process, members: Vec::new() }
+        Tree { leader, process, leader_start: None, members: Vec::new() }
     }
 
     pub(crate) fn leader(&self) -> &Leader {
@@ -65,12 +67,23 @@ impl Tree {
         &mut self.leader
     }
 
-    /// A first look from the leader downwards, before anything is signalled: while parents live, ancestry tells of
-    /// descendants that have left the session and wiped their environment, which nothing tells of afterwards.
-    pub(crate) fn walk(&mut self) {
-        if self.leader.is_reaped() {
-            return;
+    /// Finds the living descendants before anything is signalled: while parents live, ancestry tells of those that have
+    /// left the session and wiped their environment, which nothing tells of afterwards.
+    ///
+    /// With the table, or without where the kernel lists children; then it costs only the tree's own size. `false`
+    /// when it takes the table.
+    pub(crate) fn find_descendants(&mut self, table: Option<&Table>) -> bool {
+        match table {
+            Some(table) => self.update(table),
+            None if self.leader.is_reaped() => {}
+            None if table::lists_children() => self.walk(),
+            None => return false,
         }
+        true
+    }
+
+    /// From the leader downwards.
+    fn walk(&mut self) {
         let mut next = vec![self.leader.pid()];
         while let Some(parent) = next.pop() {
             for child in table::children_of(parent) {
@@ -87,12 +100,13 @@ impl Tree {
         }
     }
 
-    /// Signals the group, and every known member that the signal to the group does not reach.
+    /// Signals the group, and every known member that the signal to the group does not reach. SIGKILL goes to everyone
+    /// by itself as well: a member may have left the group since it was seen.
     pub(crate) fn signal(&mut self, stage: StopStage) {
         let reached = self.signal_group(stage);
         let group = self.leader.pid();
         for member in &mut self.members {
-            if reached && member.group() == group {
+            if reached && member.group() == group && stage == StopStage::Term {
                 member.count_as_told(stage);
             } else {
                 member.tell(stage);
@@ -109,31 +123,38 @@ impl Tree {
     /// A newcomer in the group is told nothing but SIGKILL: the group was signalled as a whole, and what a member
     /// starts to clean up after itself is not to be ended before its time.
     pub(crate) fn absorb(&mut self, table: &Table, stage: StopStage) {
-        let root = Root {
-            leader: self.leader.pid(),
-            leader_start: None,
-            reaped: self.leader.is_reaped(),
-            process: Some(self.process),
-        };
-        let found: Vec<&Entry> =
-            table.members(&[root], false).into_iter().filter(|entry| entry.pid != self.leader.pid()).collect();
-        self.members.retain(|member| found.iter().any(|entry| member.is(entry)));
-        for entry in found {
-            if self.members.iter().any(|member| member.is(entry)) {
-                continue;
-            }
-            let mut member = Member::new(entry);
-            if entry.group == self.leader.pid() && !self.leader.is_reaped() && stage == StopStage::Term {
-                member.count_as_told(stage);
-            }
-            self.members.push(member);
-        }
+        self.update(table);
         if stage == StopStage::Kill && !self.members.is_empty() {
             self.signal_group(stage);
         }
         for member in &mut self.members {
+            if member.group() == self.leader.pid() && !self.leader.is_reaped() && stage == StopStage::Term {
+                member.count_as_told(stage);
+            }
             member.tell(stage);
         }
+    }
+
+    /// Adds those who are new in the table. Members are members until they end, and with them whom they start: once
+    /// its parents are dead, the table may no longer tell that one belongs to the tree.
+    fn update(&mut self, table: &Table) {
+        member::retain_alive(&mut self.members);
+        if !self.leader.is_reaped() {
+            self.leader_start = table.get(self.leader.pid()).map(|entry| entry.start_time).or(self.leader_start);
+        }
+        let leader = Root {
+            leader: self.leader.pid(),
+            leader_start: self.leader_start,
+            reaped: self.leader.is_reaped(),
+            process: Some(self.process),
+        };
+        let roots: Vec<Root> = [leader].into_iter().chain(self.members.iter().map(Member::as_root)).collect();
+        for entry in table.members(&roots, false) {
+            if entry.pid != self.leader.pid() && !self.members.iter().any(|member| member.is(entry)) {
+                self.members.push(Member::new(entry));
+            }
+        }
+        member::retain_alive(&mut self.members);
     }
 
     /// Lets go of members that have ended. Whether any known member is still alive.

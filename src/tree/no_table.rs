@@ -25,6 +25,10 @@ impl Table {
         Err(libc::ENOSYS)
     }
 
+    pub(crate) fn get(&self, _pid: i32) -> Option<&Entry> {
+        None
+    }
+
     pub(crate) fn members(&self, _roots: &[Root], _any_mark: bool) -> Vec<&Entry> {
         Vec::new()
     }
@@ -32,6 +36,10 @@ impl Table {
 
 pub(crate) fn entry_of(_pid: i32) -> Option<Entry> {
     None
+}
+
+pub(crate) fn lists_children() -> bool {
+    true
 }
 
 pub(crate) fn children_of(_pid: i32) -> Vec<i32> {

@@ -124,7 +124,7 @@ impl<'a> Ending<'a> {
             let terminating = now < grace_end;
             let starting = self.may_be_starting() && now < seen.saturating_add(STARTING_MS);
             let answer = self.pass(if terminating { SIGTERM } else { SIGKILL });
-            let found = answer.is_err() || !self.watched.is_empty();
+            let found = answer != Ok(false);
             quiet_passes = if found || starting { 0 } else { quiet_passes + 1 };
             if quiet_passes == 2 || now >= give_up {
                 return if answer.is_ok() { 0 } else { 4 };
@@ -146,14 +146,16 @@ impl<'a> Ending<'a> {
         !self.life.closed && (self.ledger.is_full() || self.ledger.cells().any(|cell| cell == Cell::Reserved))
     }
 
-    /// Looks at all processes, signals the members that have not had this signal, and remembers who is left. Fails
-    /// when there is no table to look at.
-    fn pass(&mut self, signal: i32) -> Result<(), i32> {
+    /// Looks at all processes, signals the members that have not had this signal, and remembers who is left. Whether
+    /// there were any, even if they are gone by now: they may have left children. Fails when there is no table to look
+    /// at.
+    fn pass(&mut self, signal: i32) -> Result<bool, i32> {
         let table = Table::read(self.ledger.executor_id(), 0)?;
         let roots = self.roots(&table);
         // Nobody's pid: the parent, which is the host if it lives (it can exec itself and so close the pipe), or
         // whoever takes in orphans.
         let parent = calls::parent();
+        let mut found = false;
         let mut before = core::mem::take(&mut self.watched).into_iter().peekable();
         for member in table.members(&roots, true) {
             // Both are sorted by pid. Who is not a member any more is dead.
@@ -162,13 +164,14 @@ impl<'a> Ending<'a> {
             if member.pid == parent {
                 continue;
             }
+            found = true;
             let Some(mut watched) = known.or_else(|| Watched::new(member)) else { continue };
             if watched.signal(signal) {
                 watched.pidfd.take_if(|pidfd| pidfd.number() as u64 >= self.descriptors);
                 self.watched.push(watched);
             }
         }
-        Ok(())
+        Ok(found)
     }
 
     /// What is known of the trees.

@@ -120,6 +120,13 @@ pub(crate) fn children_of(pid: i32) -> Vec<i32> {
     children
 }
 
+/// Whether this kernel has `children` files.
+#[cfg(not(dsh_guard_program))]
+pub(crate) fn lists_children() -> bool {
+    static LISTS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *LISTS.get_or_init(|| Fd::open(c"/proc/thread-self/children").is_ok())
+}
+
 /// Appends the numbers of a file of numbers with blanks between them.
 #[cfg(not(dsh_guard_program))]
 fn read_numbers(file: &Fd, numbers: &mut Vec<i32>) {
