@@ -10,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::config::{Budgets, Config};
 use crate::engine::{foreground, Alarm, Engine, Pipes, Tending};
+use crate::environment;
 use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::event::{Event, Events};
 use crate::fd::{self, StdioPlug};
@@ -42,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) guard: Option<Arc<Guard>>,
     null: OwnedFd,
+    environments: environment::Cache,
     last_process: AtomicU64,
     /// Whether the shutdown has been completed; held by the caller that completes it.
     pub(crate) ended: Mutex<bool>,
@@ -91,6 +93,7 @@ impl Executor {
             engine,
             guard,
             null,
+            environments: environment::Cache::default(),
             last_process: AtomicU64::new(0),
             ended: Mutex::new(false),
         })))
@@ -203,7 +206,10 @@ impl Executor {
 
 impl Inner {
     fn resolve(&self, request: Request) -> Result<Spec> {
-        request::resolve(request, self.budgets.read().clone(), std::env::vars_os())
+        let budgets = self.budgets.read().clone();
+        let host = if budgets.policy().inherit { std::env::vars_os().collect() } else { Vec::new() };
+        let inherited = self.environments.inherited(host, budgets.policy());
+        request::resolve(request, budgets, &inherited)
     }
 
     fn admit(&self, spec: &Spec) -> Result<Ticket<'_>> {

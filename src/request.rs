@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::cancel::CancelToken;
 use crate::config::{c_path, Budgets, Keep};
-use crate::environment::{self, Environment};
+use crate::environment::{self, Environment, Inherited};
 use crate::error::{Error, ErrorKind, Result, Stage};
 
 /// What happens to descendants that are still alive when the command has ended by itself.
@@ -133,11 +133,7 @@ impl Spec {
 }
 
 /// Fills in and caps every term of a request. Nothing is started, and a wrong value is named.
-pub(crate) fn resolve(
-    request: Request,
-    budgets: Arc<Budgets>,
-    host: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Result<Spec> {
+pub(crate) fn resolve(request: Request, budgets: Arc<Budgets>, inherited: &Inherited) -> Result<Spec> {
     let command = CString::new(request.command).map_err(|error| {
         let at = error.nul_position();
         let message = format!("command: holds a NUL byte at offset {at}, which no command line can carry");
@@ -146,7 +142,7 @@ pub(crate) fn resolve(
     let config = budgets.config();
     let workdir = workdir(request.workdir.as_deref(), config.cwd.as_deref())?;
     let or = |asked: u64, default: u64| if asked == 0 { default } else { asked };
-    let environment = environment::layer(host, budgets.policy(), &workdir, &request.env, &request.dsh_env)?;
+    let environment = environment::layer(inherited, &workdir, &request.env, &request.dsh_env)?;
     Ok(Spec {
         command,
         timeout_ms: or(request.timeout_ms, config.timeout_ms).min(config.max_timeout_ms),
@@ -204,7 +200,9 @@ mod tests {
     use crate::config::Config;
 
     fn resolve_with(request: Request, config: &Config) -> Result<Spec> {
-        resolve(request, Budgets::new(config).unwrap().into(), [])
+        let budgets = Budgets::new(config).unwrap();
+        let inherited = environment::inherit([], budgets.policy());
+        resolve(request, budgets.into(), &inherited)
     }
 
     #[test]

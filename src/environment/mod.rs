@@ -3,11 +3,14 @@
 mod glob;
 mod scrub;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::error::{Error, ErrorKind, Result, Stage};
 
@@ -53,44 +56,93 @@ pub(crate) struct Environment {
     scrubbed: Vec<OsString>,
 }
 
-/// Makes the environment of a command: the host's, less what it may not see, plus what the request adds.
-///
-/// Variables keep the host's order; then come the library's own, then the request's. One that replaces another takes
-/// its place.
+/// What a command gets of the host's environment, with the library's own terminal variables: all that does not depend
+/// on the request.
+#[derive(Debug)]
+pub(crate) struct Inherited {
+    /// In the host's order, then the library's own.
+    entries: Vec<CString>,
+    scrubbed: BTreeSet<OsString>,
+}
+
+/// The last [`Inherited`], used again while the host's environment and the policy are what they were. Judging names and
+/// values takes longer than all else that is done for a command but starting it.
+#[derive(Default)]
+pub(crate) struct Cache(Mutex<Option<Cached>>);
+
+struct Cached {
+    host: Vec<(OsString, OsString)>,
+    policy: Policy,
+    inherited: Arc<Inherited>,
+}
+
+impl Cache {
+    pub(crate) fn inherited(&self, host: Vec<(OsString, OsString)>, policy: &Policy) -> Arc<Inherited> {
+        let mut cached = self.0.lock();
+        if let Some(cached) = cached.as_ref().filter(|cached| cached.host == host && cached.policy == *policy) {
+            return cached.inherited.clone();
+        }
+        let inherited = Arc::new(inherit(host.iter().cloned(), policy));
+        *cached = Some(Cached { host, policy: policy.clone(), inherited: inherited.clone() });
+        inherited
+    }
+}
+
+/// Layers 1 to 4: the host's variables, less what a command may not see, plus the library's own.
+pub(crate) fn inherit(host: impl IntoIterator<Item = (OsString, OsString)>, policy: &Policy) -> Inherited {
+    let mut entries = Vec::new();
+    let mut scrubbed = BTreeSet::new();
+    let mut seen = HashSet::new();
+    for (name, value) in host.into_iter().filter(|_| policy.inherit) {
+        // A program that builds its environment by hand can have a name twice; getenv finds the first.
+        if unfit_name(&name).is_some() || value.as_bytes().contains(&0) || seen.contains(&name) {
+            continue;
+        }
+        match fate(policy, name.as_bytes(), value.as_bytes()) {
+            Fate::Passed => entries.extend(entry(&name, &value)),
+            Fate::Dropped => {}
+            Fate::Scrubbed => {
+                scrubbed.insert(name.clone());
+            }
+        }
+        seen.insert(name);
+    }
+    entries.extend(TERMINAL.iter().filter_map(|(name, value)| entry(OsStr::new(name), OsStr::new(value))));
+    Inherited { entries, scrubbed }
+}
+
+/// Layers 5 and 6: what the request replaces, removes and adds. What is added comes last, sorted by name.
 pub(crate) fn layer(
-    host: impl IntoIterator<Item = (OsString, OsString)>,
-    policy: &Policy,
+    inherited: &Inherited,
     workdir: &Path,
     env: &[(OsString, Option<OsString>)],
     dsh_env: &[(OsString, OsString)],
 ) -> Result<Environment> {
-    let mut variables = Variables::default();
-    let mut scrubbed = BTreeSet::new();
-    if policy.inherit {
-        inherit(host, policy, &mut variables, &mut scrubbed);
-    }
-    for (name, value) in TERMINAL {
-        variables.set(name.into(), value.into());
-    }
+    let mut changes: BTreeMap<&OsStr, Option<&OsStr>> = BTreeMap::new();
     // A shell keeps the PWD that it finds if it is an absolute name of its directory without dots, and otherwise asks
     // the kernel. Set, it leaves a workdir that was reached through a symbolic link as the caller wrote it.
     if names_itself(workdir) {
-        variables.set("PWD".into(), workdir.into());
+        changes.insert(OsStr::new("PWD"), Some(workdir.as_os_str()));
     }
     for (i, (name, value)) in env.iter().enumerate() {
         check_env(i, name)?;
-        match value {
-            Some(value) => variables.set(name.clone(), checked_value("env", name, value)?),
-            None => variables.remove(name),
-        }
+        let value = value.as_ref().map(|value| checked_value("env", name, value)).transpose()?;
+        changes.insert(name, value);
     }
     for (i, (name, value)) in dsh_env.iter().enumerate() {
         check_dsh_env(i, name)?;
-        variables.set(name.clone(), checked_value("dsh_env", name, value)?);
+        changes.insert(name, Some(checked_value("dsh_env", name, value)?));
+    }
+    let given = |name: &OsStr| changes.contains_key(name);
+    let kept = inherited.entries.iter().filter(|entry| !given(name_of(entry))).cloned();
+    let added = changes.iter().filter_map(|(name, value)| entry(name, (*value)?));
+    let entries: Vec<CString> = kept.chain(added).collect();
+    for entry in &entries {
+        check_size(entry)?;
     }
     // What the request gives again is not missing, and the list tells a model what is.
-    scrubbed.retain(|name| !variables.index.contains_key(name));
-    Ok(Environment { entries: variables.into_entries()?, scrubbed: scrubbed.into_iter().collect() })
+    let missing = |name: &&OsString| changes.get(name.as_os_str()).is_none_or(|value| value.is_none());
+    Ok(Environment { entries, scrubbed: inherited.scrubbed.iter().filter(missing).cloned().collect() })
 }
 
 /// What becomes of a host's variable.
@@ -101,28 +153,6 @@ enum Fate {
     Dropped,
     /// Left out and named, since `env_allow` would bring it back.
     Scrubbed,
-}
-
-fn inherit(
-    host: impl IntoIterator<Item = (OsString, OsString)>,
-    policy: &Policy,
-    variables: &mut Variables,
-    scrubbed: &mut BTreeSet<OsString>,
-) {
-    for (name, value) in host {
-        // A program that builds its environment by hand can have a name twice; getenv finds the first.
-        let again = variables.index.contains_key(&name) || scrubbed.contains(&name);
-        if again || unfit_name(&name).is_some() || value.as_bytes().contains(&0) {
-            continue;
-        }
-        match fate(policy, name.as_bytes(), value.as_bytes()) {
-            Fate::Passed => variables.set(name, value),
-            Fate::Dropped => {}
-            Fate::Scrubbed => {
-                scrubbed.insert(name);
-            }
-        }
-    }
 }
 
 fn fate(policy: &Policy, name: &[u8], value: &[u8]) -> Fate {
@@ -208,12 +238,12 @@ fn bad_name(kind: ErrorKind, message: String) -> Error {
     Error::new(kind, Stage::Argument, message)
 }
 
-fn checked_value(field: &str, name: &OsStr, value: &OsStr) -> Result<OsString> {
+fn checked_value<'a>(field: &str, name: &OsStr, value: &'a OsStr) -> Result<&'a OsStr> {
     if value.as_bytes().contains(&0) {
         let message = format!("{field} {}: the value holds a NUL byte", shown(name));
         return Err(Error::new(ErrorKind::Invalid, Stage::Argument, message));
     }
-    Ok(value.to_owned())
+    Ok(value)
 }
 
 /// A name as messages show it: quoted, escaped, and no longer than some 64 characters.
@@ -233,50 +263,25 @@ fn shown(name: &OsStr) -> String {
     format!("\"{text}{more}\"")
 }
 
-/// Variables in the order in which they were first set.
-#[derive(Default)]
-struct Variables {
-    slots: Vec<Option<(OsString, OsString)>>,
-    index: HashMap<OsString, usize>,
+/// `NAME=VALUE`; none for what holds a NUL byte, which has been sorted out before.
+fn entry(name: &OsStr, value: &OsStr) -> Option<CString> {
+    CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
 }
 
-impl Variables {
-    fn set(&mut self, name: OsString, value: OsString) {
-        match self.index.get(&name) {
-            Some(&at) => self.slots[at] = Some((name, value)),
-            None => {
-                self.index.insert(name.clone(), self.slots.len());
-                self.slots.push(Some((name, value)));
-            }
-        }
-    }
-
-    fn remove(&mut self, name: &OsStr) {
-        if let Some(at) = self.index.remove(name) {
-            self.slots[at] = None;
-        }
-    }
-
-    fn into_entries(self) -> Result<Vec<CString>> {
-        self.slots.into_iter().flatten().map(|(name, value)| entry(name, &value)).collect()
-    }
+fn name_of(entry: &CString) -> &OsStr {
+    OsStr::from_bytes(entry.to_bytes().split(|&byte| byte == b'=').next().unwrap_or_default())
 }
 
-fn entry(name: OsString, value: &OsStr) -> Result<CString> {
-    let size = name.len() + 1 + value.len();
+fn check_size(entry: &CString) -> Result<()> {
+    let size = entry.to_bytes().len();
     if size > MAX_ENTRY {
         let message = format!(
             "environment variable {} takes {size} bytes, more than the {MAX_ENTRY} that the system takes for one",
-            shown(&name)
+            shown(name_of(entry))
         );
         return Err(Error::new(ErrorKind::EnvTooBig, Stage::Environment, message));
     }
-    let mut bytes = name.into_vec();
-    bytes.reserve_exact(value.len() + 2);
-    bytes.push(b'=');
-    bytes.extend_from_slice(value.as_bytes());
-    CString::new(bytes)
-        .map_err(|_| Error::new(ErrorKind::Invalid, Stage::Environment, "an environment variable holds a NUL byte"))
+    Ok(())
 }
 
 impl Environment {
@@ -291,24 +296,17 @@ impl Environment {
     }
 
     /// The names of the `n` largest variables, with the bytes of `NAME=VALUE`; the largest is first.
-    pub fn largest(&self, n: usize) -> Vec<(String, usize)> {
-        self.ranked(n).map(|(name, size)| (name.to_string_lossy().into_owned(), size)).collect()
-    }
-
-    fn ranked(&self, n: usize) -> impl Iterator<Item = (&OsStr, usize)> {
-        let mut entries: Vec<&[u8]> = self.entries.iter().map(|entry| entry.to_bytes()).collect();
-        entries.sort_by_key(|entry| std::cmp::Reverse(entry.len()));
-        entries.into_iter().take(n).map(|entry| {
-            let name = entry.split(|&byte| byte == b'=').next().unwrap_or_default();
-            (OsStr::from_bytes(name), entry.len())
-        })
+    fn largest(&self, n: usize) -> impl Iterator<Item = (&OsStr, usize)> {
+        let mut entries: Vec<&CString> = self.entries.iter().collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.to_bytes().len()));
+        entries.into_iter().take(n).map(|entry| (name_of(entry), entry.to_bytes().len()))
     }
 
     /// The error for an environment that the system refused as a whole.
     pub fn too_big(&self, errno: i32) -> Error {
         let total: usize = self.entries.iter().map(|entry| entry.to_bytes_with_nul().len()).sum();
         let largest: Vec<String> =
-            self.ranked(3).map(|(name, size)| format!("{} ({size} bytes)", shown(name))).collect();
+            self.largest(3).map(|(name, size)| format!("{} ({size} bytes)", shown(name))).collect();
         let message = format!(
             "the environment is too big: {} variables take {total} bytes; the largest are {}",
             self.entries.len(),

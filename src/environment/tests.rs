@@ -1,3 +1,6 @@
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStringExt;
+
 use super::*;
 use proptest::prelude::*;
 
@@ -18,16 +21,26 @@ fn policy(allow: &[&str], deny: &[&str]) -> Policy {
 }
 
 fn inherited(host: &[(&str, &str)], policy: &Policy) -> Environment {
-    layer(pairs(host), policy, Path::new("/w"), &[], &[]).unwrap()
+    layered(pairs(host), policy, Path::new("/w"), &[], &[]).unwrap()
 }
 
 fn requested(env: &[(&str, Option<&str>)]) -> Result<Environment> {
     let env: Vec<_> = env.iter().map(|(name, value)| (os(name), value.map(os))).collect();
-    layer([], &policy(&[], &[]), Path::new("/w"), &env, &[])
+    layered([], &policy(&[], &[]), Path::new("/w"), &env, &[])
 }
 
 fn dsh(name: &str, value: &str) -> Result<Environment> {
-    layer([], &policy(&[], &[]), Path::new("/w"), &[], &pairs(&[(name, value)]))
+    layered([], &policy(&[], &[]), Path::new("/w"), &[], &pairs(&[(name, value)]))
+}
+
+fn layered(
+    host: impl IntoIterator<Item = (OsString, OsString)>,
+    policy: &Policy,
+    workdir: &Path,
+    env: &[(OsString, Option<OsString>)],
+    dsh_env: &[(OsString, OsString)],
+) -> Result<Environment> {
+    layer(&inherit(host, policy), workdir, env, dsh_env)
 }
 
 fn get<'a>(environment: &'a Environment, name: &str) -> Option<&'a str> {
@@ -43,11 +56,11 @@ fn names(environment: &Environment) -> Vec<&str> {
 }
 
 #[test]
-fn the_hosts_variables_keep_their_order_and_additions_follow() {
+fn the_hosts_variables_keep_their_order_and_the_requests_follow_by_name() {
     let host = pairs(&[("Z", "1"), ("PAGER", "less"), ("A", "2"), ("B", "3")]);
     let env = [(os("NEW"), Some(os("4"))), (os("A"), Some(os("5"))), (os("B"), None)];
-    let made = layer(host, &policy(&[], &[]), Path::new("/w"), &env, &pairs(&[("DSH_X", "6")])).unwrap();
-    assert_eq!(names(&made), ["Z", "A", "NO_COLOR", "TERM", "PAGER", "GIT_PAGER", "PWD", "NEW", "DSH_X"]);
+    let made = layered(host, &policy(&[], &[]), Path::new("/w"), &env, &pairs(&[("DSH_X", "6")])).unwrap();
+    assert_eq!(names(&made), ["Z", "NO_COLOR", "TERM", "PAGER", "GIT_PAGER", "A", "DSH_X", "NEW", "PWD"]);
     assert_eq!(get(&made, "A"), Some("5"));
 }
 
@@ -149,7 +162,7 @@ fn pwd_is_the_workdir_as_given_and_oldpwd_is_gone() {
         ("", None),
         ("/t\0", None),
     ] {
-        let made = layer(host.clone(), &policy(&["*"], &[]), Path::new(workdir), &[], &[]).unwrap();
+        let made = layered(host.clone(), &policy(&["*"], &[]), Path::new(workdir), &[], &[]).unwrap();
         assert_eq!(get(&made, "PWD"), pwd, "{workdir}");
         assert_eq!(get(&made, "OLDPWD"), None);
     }
@@ -167,7 +180,7 @@ fn the_requests_env_removes_overrides_and_its_last_entry_wins() {
 fn a_credential_that_the_request_gives_is_passed_and_no_longer_listed() {
     let host = pairs(&[("A_KEY", "old"), ("B_KEY", "old")]);
     let env = [(os("A_KEY"), Some(os("new"))), (os("BASH_ENV"), Some(os("/mine")))];
-    let made = layer(host, &policy(&[], &[]), Path::new("/w"), &env, &[]).unwrap();
+    let made = layered(host, &policy(&[], &[]), Path::new("/w"), &env, &[]).unwrap();
     assert_eq!(get(&made, "A_KEY"), Some("new"));
     assert_eq!(get(&made, "BASH_ENV"), Some("/mine"));
     assert_eq!(made.scrubbed(), [os("B_KEY")]);
@@ -193,10 +206,10 @@ fn names_and_values_that_are_no_utf8_work() {
     let name = OsString::from_vec(b"N\xff".to_vec());
     let value = OsString::from_vec(b"\xfe".to_vec());
     let host = [(name.clone(), value.clone()), (OsString::from_vec(b"\xff_KEY".to_vec()), value.clone())];
-    let made = layer(host.clone(), &policy(&[], &[]), Path::new("/w"), &[], &[]).unwrap();
+    let made = layered(host.clone(), &policy(&[], &[]), Path::new("/w"), &[], &[]).unwrap();
     assert_eq!(made.entries()[0].to_bytes(), b"N\xff=\xfe");
     assert_eq!(made.scrubbed(), [host[1].0.clone()]);
-    let made = layer(host, &policy(&[], &[]), Path::new("/w"), &[(name, None)], &[]).unwrap();
+    let made = layered(host, &policy(&[], &[]), Path::new("/w"), &[(name, None)], &[]).unwrap();
     assert_eq!(names(&made)[0], "NO_COLOR");
 }
 
@@ -252,7 +265,7 @@ fn a_variable_longer_than_linux_takes_is_refused_wherever_it_is_from() {
     for error in [
         requested(&[("BIG", Some(&long))]),
         dsh("DSH_BIG", &dsh_long),
-        layer(pairs(&[("BIG", &long)]), &policy(&[], &[]), Path::new("/w"), &[], &[]),
+        layered(pairs(&[("BIG", &long)]), &policy(&[], &[]), Path::new("/w"), &[], &[]),
     ] {
         let error = error.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::EnvTooBig);
@@ -265,7 +278,7 @@ fn a_variable_longer_than_linux_takes_is_refused_wherever_it_is_from() {
 fn the_error_about_the_whole_names_the_largest_and_no_value() {
     let big = "v".repeat(1_000);
     let made = requested(&[("S", Some("v")), ("L\n", Some(&big)), ("M", Some(&big[..500]))]).unwrap();
-    assert_eq!(made.largest(2), [("L\n".to_owned(), 1_003), ("M".to_owned(), 502)]);
+    assert!(made.largest(2).eq([(OsStr::new("L\n"), 1_003), (OsStr::new("M"), 502)]));
     let error = made.too_big(libc::E2BIG);
     assert_eq!((error.kind(), error.stage()), (ErrorKind::EnvTooBig, Stage::Exec));
     assert_eq!(error.errno(), Some(libc::E2BIG));
@@ -333,13 +346,13 @@ fn any_env() -> impl Strategy<Value = Vec<(OsString, Option<OsString>)>> {
 proptest! {
     #[test]
     fn no_dsh_name_of_the_host_survives(host in any_host(), policy in any_policy(), env in any_env()) {
-        let made = layer(host, &policy, Path::new("/w"), &env, &[]).unwrap();
+        let made = layered(host, &policy, Path::new("/w"), &env, &[]).unwrap();
         prop_assert!(!made.entries().iter().any(|entry| reserved(entry.to_bytes())));
     }
 
     #[test]
     fn the_requests_env_always_wins(host in any_host(), policy in any_policy(), env in any_env()) {
-        let made = layer(host, &policy, Path::new("/w"), &env, &[]).unwrap();
+        let made = layered(host, &policy, Path::new("/w"), &env, &[]).unwrap();
         let last: HashMap<_, _> = env.into_iter().collect();
         for (name, value) in last {
             let (name, value) = (name.to_str().unwrap(), value.as_deref().map(|value| value.to_str().unwrap()));
@@ -349,10 +362,25 @@ proptest! {
 
     #[test]
     fn no_scrubbed_name_is_also_an_entry(host in any_host(), policy in any_policy(), env in any_env()) {
-        let made = layer(host, &policy, Path::new("/w"), &env, &[]).unwrap();
+        let made = layered(host, &policy, Path::new("/w"), &env, &[]).unwrap();
         prop_assert!(made.scrubbed().is_sorted());
         for name in made.scrubbed() {
             prop_assert_eq!(get(&made, name.to_str().unwrap()), None);
         }
     }
+}
+
+#[test]
+fn the_cache_follows_the_hosts_environment_and_the_policy() {
+    let cache = Cache::default();
+    let entries = |host: &[(&str, &str)], policy: &Policy| {
+        let made = layer(&cache.inherited(pairs(host), policy), Path::new("/w"), &[], &[]).unwrap();
+        get(&made, "A").map(str::to_owned)
+    };
+    let open = policy(&[], &[]);
+    assert_eq!(entries(&[("A", "1")], &open).as_deref(), Some("1"));
+    assert_eq!(entries(&[("A", "1")], &open).as_deref(), Some("1"));
+    assert_eq!(entries(&[("A", "2")], &open).as_deref(), Some("2"));
+    assert_eq!(entries(&[("A", "2")], &policy(&[], &["A"])), None);
+    assert_eq!(entries(&[], &open), None);
 }
