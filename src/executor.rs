@@ -1,5 +1,6 @@
 //! The executor: owns the budgets, the threads, every live process, the spill directory and the guard.
 
+use std::ffi::CString;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +18,7 @@ use crate::fd::{self, StdioPlug};
 use crate::forked::Birthplace;
 use crate::launch::{launch, Launch};
 use crate::live::{Live, Ticket};
+use crate::mark;
 use crate::output::{Capture, SpillStore};
 use crate::process::{Core, Process, Stream};
 use crate::request::{self, Request, Spec};
@@ -44,6 +46,7 @@ pub(crate) struct Inner {
     pub(crate) guard: Option<Arc<Guard>>,
     null: OwnedFd,
     environments: environment::Cache,
+    outer_marks: Vec<CString>,
     last_process: AtomicU64,
     /// Whether the shutdown has been completed; held by the caller that completes it.
     pub(crate) ended: Mutex<bool>,
@@ -76,7 +79,7 @@ impl Executor {
             Error::system(Stage::Pipe, error.raw_os_error().unwrap_or(libc::ENOENT), "can't open /dev/null")
         })?;
         let guard = match guard::AVAILABLE {
-            true => Some(Arc::new(Guard::new(&id, budgets.config().grace_ms)?)),
+            true => Some(Arc::new(Guard::new(&id, budgets.config().grace_ms))),
             false => None,
         };
         let live = Arc::new(Live::default());
@@ -94,6 +97,7 @@ impl Executor {
             guard,
             null,
             environments: environment::Cache::default(),
+            outer_marks: mark::outer(std::env::vars_os()),
             last_process: AtomicU64::new(0),
             ended: Mutex::new(false),
         })))
@@ -230,6 +234,7 @@ impl Inner {
         let order = Launch {
             id: self.last_process.fetch_add(1, Ordering::Relaxed) + 1,
             executor_id: &self.id,
+            outer_marks: &self.outer_marks,
             spills: &self.spills,
             null: self.null.as_fd(),
             alarm,

@@ -12,6 +12,7 @@ use crate::engine::{Alarm, Intake, Pipes, Shield, StdinFeed, Tending, Terms};
 use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::event::Events;
 use crate::fd;
+use crate::mark;
 use crate::output::{Collector, Limits, SpillStore};
 use crate::process::{Birth, Core, Stream};
 use crate::request::{workdir_kind, Spec};
@@ -33,6 +34,8 @@ const LOADER: &CStr = c"IFS= read -r -d '' -u 3 BASH_EXECUTION_STRING; exec 3<&-
 pub(crate) struct Launch<'a> {
     pub(crate) id: u64,
     pub(crate) executor_id: &'a [u8; 32],
+    /// Marks of the commands inside which the host runs.
+    pub(crate) outer_marks: &'a [CString],
     pub(crate) spills: &'a Arc<SpillStore>,
     pub(crate) null: BorrowedFd<'a>,
     pub(crate) alarm: Alarm,
@@ -61,9 +64,9 @@ pub(crate) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
     ];
     files.extend(script.as_ref().map(AsFd::as_fd));
 
-    let mark = mark(launch.executor_id, launch.id);
-    let environment: Vec<&CStr> =
-        spec.environment.entries().iter().map(CString::as_c_str).chain([mark.as_c_str()]).collect();
+    let mark = mark::own(launch.executor_id, launch.id);
+    let marks = [&mark].into_iter().chain(launch.outer_marks);
+    let environment: Vec<&CStr> = spec.environment.entries().iter().chain(marks).map(CString::as_c_str).collect();
     let shell = spec.budgets.shell();
     let workdir = c_path("workdir", &spec.workdir)?;
     let name = shell.to_bytes_with_nul();
@@ -111,12 +114,6 @@ pub(crate) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
     let stdin = stdin.map(|(_, write)| StdinFeed::new(write, spec.stdin.take().unwrap_or_default()));
     let leader = Leader::new(child.pid, child.pidfd, launch.seat);
     Ok((Tending::new(core, leader, terms), Pipes { outputs, stdin }))
-}
-
-/// The library's own mark of a tree, inherited by all descendants.
-fn mark(executor_id: &[u8; 32], process: u64) -> CString {
-    let id = String::from_utf8_lossy(executor_id);
-    CString::new(format!("DSH_PROCESS_ID={id}-{process}")).unwrap_or_default()
 }
 
 /// The text of a command that is too long for an argument, where the shell can read it.

@@ -12,6 +12,7 @@ mod fd;
 mod forked;
 mod launch;
 mod live;
+mod mark;
 mod output;
 mod process;
 mod read;

@@ -34,14 +34,11 @@ pub(crate) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
         let live: Vec<u64> = live.iter().map(|core| core.id).collect();
         strays.tell(StopStage::Term, &live);
     }
-    let emptied = inner.live.wait_until_empty(until);
-    if let Some(strays) = &mut strays {
-        let kill_at = began.checked_add(grace);
-        if !strays.end(kill_at, until) || !emptied {
-            return Err(late(inner));
-        }
-    }
-    if !emptied {
+    // What is left of the live commands at the end of the grace is killed at the same time as the strays.
+    let kill_at = began.checked_add(grace);
+    inner.live.wait_until_empty([kill_at, until].into_iter().flatten().min());
+    let ended_strays = strays.is_none_or(|mut strays| strays.end(kill_at, until));
+    if !inner.live.wait_until_empty(until) || !ended_strays {
         return Err(late(inner));
     }
     if let Some(guard) = &inner.guard {

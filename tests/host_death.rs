@@ -76,6 +76,12 @@ fn assert_nothing_left(id: &str) {
 fn plays_the_host() {
     let (Ok(role), Ok(id)) = (std::env::var("HOST_ROLE"), std::env::var("HOST_ID")) else { return };
     let executor = Executor::new(&Config { grace_ms: 200, ..Config::default() }).unwrap();
+    if role == "leaves a stray" {
+        executor.configure(&Config { guard: false, ..Config::default() }).unwrap();
+        executor.run(format!("(setsid sleep {id} >/dev/null 2>&1 &)").as_str()).unwrap();
+        // SAFETY: ends the process without a goodbye, and without a guard.
+        unsafe { libc::_exit(0) };
+    }
     if role == "busy" {
         println!("ready");
         // Starts, reads and kills until it is killed itself.
@@ -217,5 +223,19 @@ fn the_guard_survives_the_signals_of_a_terminal() {
     let _second = executor.start(Request::new(format!("sleep {id}"))).unwrap();
     assert_eq!(executor.stats().unwrap().guard_pid, Some(guard));
     executor.shutdown(None).unwrap();
+    assert_nothing_left(&id);
+}
+
+#[test]
+fn what_a_host_inside_a_command_leaves_behind_is_found_from_outside() {
+    let id = unique();
+    let outer = Executor::new(&Config { grace_ms: 200, ..Config::default() }).unwrap();
+    let program = std::env::current_exe().unwrap();
+    let command = "exec \"$PROGRAM\" --exact plays_the_host --nocapture --ignored";
+    let pairs = [("PROGRAM", program.to_str().unwrap()), ("HOST_ROLE", "leaves a stray"), ("HOST_ID", &id)];
+    let env = pairs.map(|(name, value)| (name.into(), Some(value.into()))).to_vec();
+    outer.run(Request { env, ..Request::new(command) }).unwrap();
+    assert_eq!(running(&id).len(), 1, "the inner host has left its stray");
+    outer.shutdown(None).unwrap();
     assert_nothing_left(&id);
 }

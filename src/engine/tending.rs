@@ -355,3 +355,13 @@ impl Tending {
         Next { at, table: !over && self.look_at.is_some_and(|at| now >= at), result_ready, over }
     }
 }
+
+impl Drop for Tending {
+    /// Let go before it is over only when the thread that drove it was lost to a panic: then nothing is left running
+    /// that nobody owns.
+    fn drop(&mut self) {
+        if !(self.gone && self.settled) {
+            self.tree.signal(StopStage::Kill);
+        }
+    }
+}

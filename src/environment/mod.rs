@@ -13,12 +13,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::error::{Error, ErrorKind, Result, Stage};
+use crate::mark;
 
 /// Set for every command, since its output is read by a program: no colours, and no pager that waits for a key.
 const TERMINAL: [(&str, &str); 4] = [("NO_COLOR", "1"), ("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
-
-/// The mark of a process's tree, which the library sets itself.
-const PROCESS_ID: &str = "DSH_PROCESS_ID";
 
 /// The most that Linux takes for one `NAME=VALUE`: MAX_ARG_STRLEN (32 pages) less the terminating NUL.
 const MAX_ENTRY: usize = if cfg!(any(target_os = "linux", target_os = "android")) { 131_071 } else { usize::MAX };
@@ -227,7 +225,7 @@ fn check_dsh_env(i: usize, name: &OsStr) -> Result<()> {
         let message = format!("dsh_env[{i}] {}: the name is not DSH_ and then [A-Z][A-Z0-9_]*", shown(name));
         return Err(bad_name(ErrorKind::EnvName, message));
     }
-    if name == PROCESS_ID {
+    if name == mark::PROCESS_ID || name.as_bytes().starts_with(mark::OUTER.as_bytes()) {
         let message = format!("dsh_env[{i}] {}: the library sets this one itself", shown(name));
         return Err(bad_name(ErrorKind::EnvReserved, message));
     }

@@ -11,7 +11,7 @@ pub(crate) const AVAILABLE: bool = false;
 pub(crate) enum Guard {}
 
 impl Guard {
-    pub(crate) fn new(_executor_id: &[u8; 32], _grace_ms: u64) -> Result<Guard> {
+    pub(crate) fn new(_executor_id: &[u8; 32], _grace_ms: u64) -> Guard {
         unreachable!("asked for a guard where there is none")
     }
 

@@ -27,7 +27,8 @@ impl Strays {
     pub(crate) fn tell(&mut self, stage: StopStage, except: &[u64]) -> Option<bool> {
         let table: Table = self.census.take().ok()?;
         for entry in table.members(&[], true) {
-            let excepted = entry.mark.is_some_and(|mark| except.contains(&mark)) || entry.mark.is_none();
+            // One without a mark descends from a marked one; from whom is not asked while some are excepted.
+            let excepted = entry.mark.map_or(!except.is_empty(), |mark| except.contains(&mark));
             if !excepted && !self.members.iter().any(|member| member.is(entry)) {
                 self.members.push(Member::new(entry));
             }

@@ -182,7 +182,6 @@ impl<'a> Ending<'a> {
     /// guard (who is the same for all the host's children) and started before the host's end was seen.
     /// If nobody has the number, the session can only be the leader's, until it has been seen empty.
     fn roots(&mut self, table: &Table) -> Vec<Root> {
-        let sessions = table.by_session();
         let parent = calls::parent();
         let known = self.watched.iter().map(|watched| Root {
             leader: watched.pid,
@@ -205,7 +204,7 @@ impl<'a> Ending<'a> {
             }
             let root = Root { leader: pid, leader_start: None, reaped: true, process: None };
             match table.get(pid) {
-                None if sessions.of(pid).next().is_none() => self.empty[index] = true,
+                None if table.is_empty_session(pid) => self.empty[index] = true,
                 None => roots.push(root),
                 Some(_) if reaped => {}
                 Some(entry) => {

@@ -6,10 +6,12 @@ mod seat;
 
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::engine::Shield;
 use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::fd;
 use crate::spawn::{self, Plan, Program};
@@ -28,7 +30,9 @@ pub(crate) const AVAILABLE: bool = cfg!(dsh_guard);
 
 /// The guard of one executor. It is started with the first command that wants one.
 pub(crate) struct Guard {
-    ledger: Arc<Ledger>,
+    executor_id: [u8; 32],
+    grace_ms: AtomicU64,
+    ledger: OnceLock<Arc<Ledger>>,
     state: Mutex<State>,
     changed: Condvar,
     /// Called whenever a guard has been started, so that its end is noticed.
@@ -50,14 +54,16 @@ struct Running {
 }
 
 impl Guard {
-    pub(crate) fn new(executor_id: &[u8; 32], grace_ms: u64) -> Result<Guard> {
-        let ledger = Ledger::create(executor_id, grace_ms).map_err(|error| guard_error(&error))?;
-        Ok(Guard {
-            ledger: Arc::new(ledger),
+    /// Makes nothing yet.
+    pub(crate) fn new(executor_id: &[u8; 32], grace_ms: u64) -> Guard {
+        Guard {
+            executor_id: *executor_id,
+            grace_ms: AtomicU64::new(grace_ms),
+            ledger: OnceLock::new(),
             state: Mutex::new(State::Absent),
             changed: Condvar::new(),
             on_start: OnceLock::new(),
-        })
+        }
     }
 
     pub(crate) fn on_start(&self, watch: impl Fn() + Send + Sync + 'static) {
@@ -65,13 +71,16 @@ impl Guard {
     }
 
     pub(crate) fn set_grace(&self, ms: u64) {
-        self.ledger.set_grace(ms);
+        self.grace_ms.store(ms, Ordering::Relaxed);
+        if let Some(ledger) = self.ledger.get() {
+            ledger.set_grace(ms);
+        }
     }
 
     /// A seat for a command that is about to be started. Makes sure that there is a guard.
     pub(crate) fn seat(&self) -> Result<Seat> {
         self.start_unless_running()?;
-        Seat::take(&self.ledger).ok_or_else(|| {
+        self.ledger.get().and_then(Seat::take).ok_or_else(|| {
             Error::new(ErrorKind::Spawn, Stage::Guard, "can't start the command: too many commands are live already")
         })
     }
@@ -89,7 +98,7 @@ impl Guard {
         // No lock is held while it is started; others wait for the outcome.
         *state = State::Starting;
         drop(state);
-        let started = start(&self.ledger);
+        let started = self.start();
         let mut state = self.state.lock();
         let result = match started {
             Ok(running) => {
@@ -107,6 +116,38 @@ impl Guard {
             watch();
         }
         result
+    }
+
+    fn start(&self) -> Result<Running> {
+        let failed = |error: io::Error| guard_error(&error);
+        // The host's limit on file sizes holds for files in memory too, and comes as a signal.
+        let mut shield = Shield::for_host();
+        shield.raise();
+        let ledger = match self.ledger.get() {
+            Some(ledger) => ledger,
+            None => {
+                let made = Ledger::create(&self.executor_id, self.grace_ms.load(Ordering::Relaxed)).map_err(failed)?;
+                self.ledger.get_or_init(|| Arc::new(made))
+            }
+        };
+        let program = program().map_err(failed)?;
+        let null = fd::dev_null().map_err(failed)?;
+        let (life_read, life_write) = fd::pipe().map_err(failed)?;
+        let host = host_pidfd();
+        let arguments: &[_] = if host.is_some() { &[c"dsh-guard"] } else { &[c"dsh-guard", c"no-pidfd"] };
+        let plan = Plan {
+            program: Program::Descriptor(program.as_fd()),
+            arguments,
+            environment: &[],
+            workdir: c"/",
+            files: &[life_read.as_fd(), host.as_ref().map_or(null.as_fd(), AsFd::as_fd), null.as_fd(), ledger.fd()],
+            announce: None,
+        };
+        let child = spawn::spawn(&plan).map_err(|failure| {
+            let message = "can't start the guard, without which commands would outlive the host (config: guard)";
+            Error::os(ErrorKind::Spawn, Stage::Guard, failure.errno, message)
+        })?;
+        Ok(Running { leader: Leader::new(child.pid, child.pidfd, None), life: life_write })
     }
 
     /// A descriptor that is readable once the guard has ended.
@@ -154,7 +195,7 @@ impl Guard {
         if let State::Running(Running { mut leader, life }) = state {
             // The one message there is. A pipe takes a byte, and without a reader the guard has ended already; the
             // SIGPIPE of that is not the host's business.
-            let mut shield = crate::engine::Shield::for_host();
+            let mut shield = Shield::for_host();
             shield.raise();
             let _ = nix::unistd::write(&life, b"Q");
             drop(shield);
@@ -162,28 +203,6 @@ impl Guard {
             leader.reap();
         }
     }
-}
-
-fn start(ledger: &Ledger) -> Result<Running> {
-    let failed = |error: io::Error| guard_error(&error);
-    let program = program().map_err(failed)?;
-    let null = fd::dev_null().map_err(failed)?;
-    let (life_read, life_write) = fd::pipe().map_err(failed)?;
-    let host = host_pidfd();
-    let arguments: &[_] = if host.is_some() { &[c"dsh-guard"] } else { &[c"dsh-guard", c"no-pidfd"] };
-    let plan = Plan {
-        program: Program::Descriptor(program.as_fd()),
-        arguments,
-        environment: &[],
-        workdir: c"/",
-        files: &[life_read.as_fd(), host.as_ref().map_or(null.as_fd(), AsFd::as_fd), null.as_fd(), ledger.fd()],
-        announce: None,
-    };
-    let child = spawn::spawn(&plan).map_err(|failure| {
-        let message = "can't start the guard, without which commands would outlive the host (config: guard)";
-        Error::os(ErrorKind::Spawn, Stage::Guard, failure.errno, message)
-    })?;
-    Ok(Running { leader: Leader::new(child.pid, child.pidfd, None), life: life_write })
 }
 
 /// The program in a file that can be executed: in memory, or without a name in the directory for temporary files where

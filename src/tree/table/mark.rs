@@ -1,10 +1,15 @@
-//! The mark: `DSH_PROCESS_ID=<executor id>-<process id>` in a process's environment.
+//! The mark in a process's environment: `DSH_PROCESS_ID=<executor id>-<process id>`, or, where a host inside the command
+//! has started the process, `DSH_OUTER_<executor id>=<process id>`.
 
 use super::path::Path;
 use super::sys::{Fd, Result};
 
-const NAME: &[u8] = b"DSH_PROCESS_ID=";
 const ID: usize = 32;
+
+/// What stands before and after the executor's id.
+type Spelling = (&'static [u8], u8);
+const OWN: Spelling = (b"DSH_PROCESS_ID=", b'-');
+const OUTER: Spelling = (b"DSH_OUTER_", b'=');
 
 /// Longer environments than this can't be made by `execve`; the bound is for a process that has given itself one.
 const LONGEST: usize = 16 << 20;
@@ -13,15 +18,16 @@ const LONGEST: usize = 16 << 20;
 pub(super) fn read(proc_dir: &Fd, pid: i32, executor_id: &[u8; ID]) -> Result<Option<u64>> {
     let path = Path::of("", pid, "/environ");
     let Some(environ) = super::open_of_process(proc_dir, &path)? else { return Ok(None) };
-    let mut matcher = Matcher::new(executor_id);
+    let mut matchers = [OWN, OUTER].map(|spelling| Matcher::new(executor_id, spelling));
     let mut chunk = [0; 8192];
     let mut total = 0;
     while total < LONGEST {
         match environ.read(&mut chunk) {
             Ok(length @ 1..) => {
                 total += length;
-                if let Some(id) = matcher.feed(&chunk[..length]) {
-                    return Ok(Some(id));
+                let found = matchers.iter_mut().find_map(|matcher| matcher.feed(&chunk[..length]));
+                if found.is_some() {
+                    return Ok(found);
                 }
             }
             _ => break,
@@ -33,6 +39,7 @@ pub(super) fn read(proc_dir: &Fd, pid: i32, executor_id: &[u8; ID]) -> Result<Op
 /// Finds the mark in an environment that comes in pieces. Only a whole entry counts, from one NUL to the next.
 struct Matcher<'a> {
     executor_id: &'a [u8; ID],
+    spelling: Spelling,
     state: State,
 }
 
@@ -47,8 +54,8 @@ enum State {
 }
 
 impl<'a> Matcher<'a> {
-    fn new(executor_id: &'a [u8; ID]) -> Self {
-        Self { executor_id, state: State::Start(0) }
+    fn new(executor_id: &'a [u8; ID], spelling: Spelling) -> Self {
+        Self { executor_id, spelling, state: State::Start(0) }
     }
 
     /// Takes the next piece; the answer is the first mark that is complete.
@@ -81,11 +88,12 @@ impl<'a> Matcher<'a> {
         None
     }
 
-    /// The byte at this place of name, id and dash; none after them.
+    /// The byte at this place of name, id and separator; none after them.
     fn expected(&self, place: usize) -> Option<u8> {
-        match place.checked_sub(NAME.len()) {
-            None => Some(NAME[place]),
-            Some(ID) => Some(b'-'),
+        let (name, separator) = self.spelling;
+        match place.checked_sub(name.len()) {
+            None => Some(name[place]),
+            Some(ID) => Some(separator),
             Some(in_id) => self.executor_id.get(in_id).copied(),
         }
     }
@@ -99,9 +107,13 @@ mod tests {
 
     /// The answer must not depend on where the pieces are cut.
     fn find(environ: &[u8]) -> Option<u64> {
-        let whole = Matcher::new(EXECUTOR).feed(environ);
+        find_spelt(OWN, environ)
+    }
+
+    fn find_spelt(spelling: Spelling, environ: &[u8]) -> Option<u64> {
+        let whole = Matcher::new(EXECUTOR, spelling).feed(environ);
         for size in 1..=environ.len() {
-            let mut matcher = Matcher::new(EXECUTOR);
+            let mut matcher = Matcher::new(EXECUTOR, spelling);
             let found = environ.chunks(size).find_map(|piece| matcher.feed(piece));
             assert_eq!(found, whole, "in pieces of {size}");
         }
@@ -118,6 +130,13 @@ mod tests {
         }
         assert_eq!(find(b"DSH_PROCESS_ID=00112233445566778899aabbccddeeff-0\0"), Some(0));
         assert_eq!(find(b"DSH_PROCESS_ID=00112233445566778899aabbccddeeff-18446744073709551615\0"), Some(u64::MAX));
+    }
+
+    #[test]
+    fn the_mark_of_an_outer_host_is_found() {
+        let environ = b"DSH_PROCESS_ID=x\0DSH_OUTER_00112233445566778899aabbccddeeff=12\0";
+        assert_eq!((find(environ), find_spelt(OUTER, environ)), (None, Some(12)));
+        assert_eq!(find_spelt(OUTER, b"DSH_OUTER_00112233445566778899aabbccddeeff-12\0"), None);
     }
 
     #[test]
@@ -150,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_large_environment_costs_no_memory() {
-        let mut matcher = Matcher::new(EXECUTOR);
+        let mut matcher = Matcher::new(EXECUTOR, OWN);
         for _ in 0..1000 {
             assert_eq!(matcher.feed(&[b'x'; 8192]), None);
         }

@@ -30,33 +30,36 @@ impl Table {
     ///
     /// Whoever asks, init, and kernel threads are never members, nor is anyone a member through them.
     pub(crate) fn members(&self, roots: &[Root], any_mark: bool) -> Vec<&Entry> {
-        let mut marks: Vec<u64> = roots.iter().filter_map(|root| root.process).collect();
-        marks.sort_unstable();
-        let mut found = Found { table: self, member: vec![false; self.entries.len()], unexplored: Vec::new() };
-        for (index, entry) in self.entries.iter().enumerate() {
-            if entry.mark.is_some_and(|mark| any_mark || marks.binary_search(&mark).is_ok()) {
-                found.add(index);
-            }
+        let member = vec![false; self.entries.len()];
+        let mut found = Found { table: self, member, places: Vec::new() };
+        if any_mark {
+            self.marked.iter().for_each(|(_, place)| found.add(*place as usize));
         }
-        let parents = Index::new(&self.entries, |entry| entry.ppid);
-        let sessions = Index::new(&self.entries, |entry| entry.session);
         for root in roots {
+            if let Some(process) = root.process {
+                let first = self.marked.partition_point(|(mark, _)| *mark < process);
+                let same = self.marked[first..].iter().take_while(|(mark, _)| *mark == process);
+                same.for_each(|(_, place)| found.add(*place as usize));
+            }
             if self.owns_session(root) {
-                sessions.of(root.leader).for_each(|index| found.add(index));
+                self.sessions.of(root.leader).for_each(|place| found.add(place));
             }
-            if let Some(index) = self.living_leader(root) {
-                found.add(index);
+            if let Some(place) = self.living_leader(root) {
+                found.add(place);
             }
         }
-        while let Some(index) = found.unexplored.pop() {
-            let entry = &self.entries[index];
-            parents.of(entry.pid).for_each(|child| found.add(child));
+        let mut explored = 0;
+        while let Some(&place) = found.places.get(explored) {
+            explored += 1;
+            let entry = &self.entries[place];
+            self.parents.of(entry.pid).for_each(|child| found.add(child));
             if entry.pid == entry.session {
-                sessions.of(entry.pid).for_each(|fellow| found.add(fellow));
+                self.sessions.of(entry.pid).for_each(|fellow| found.add(fellow));
             }
         }
-        let members = self.entries.iter().zip(found.member);
-        members.filter(|(entry, member)| *member && !entry.zombie).map(|(entry, _)| entry).collect()
+        found.places.sort_unstable();
+        let members = found.places.iter().map(|place| &self.entries[*place]);
+        members.filter(|entry| !entry.zombie).collect()
     }
 
     /// Whether the session with the leader's number is the leader's. Linux keeps a number taken while a process is
@@ -82,11 +85,11 @@ impl Table {
     }
 }
 
-/// The members so far, and those whose children have not been looked at.
+/// The members so far, in the order in which they were found.
 struct Found<'a> {
     table: &'a Table,
     member: Vec<bool>,
-    unexplored: Vec<usize>,
+    places: Vec<usize>,
 }
 
 impl Found<'_> {
@@ -95,13 +98,14 @@ impl Found<'_> {
         let pid = self.table.entries[index].pid;
         if pid > 1 && pid != self.table.own && !self.member[index] {
             self.member[index] = true;
-            self.unexplored.push(index);
+            self.places.push(index);
         }
     }
 }
 
 /// Places in a table, found by a number that several entries can share. Number and place are one integer, so that there
 /// is one sort for all of the guard program.
+#[derive(Debug)]
 pub(crate) struct Index(Vec<u64>);
 
 impl Index {

@@ -37,6 +37,11 @@ pub(crate) struct Entry {
 pub(crate) struct Table {
     /// Sorted by pid.
     entries: Vec<Entry>,
+    /// Places by parent and by session, since one table serves many trees.
+    parents: Index,
+    sessions: Index,
+    /// Places of those with a mark, by mark.
+    marked: Vec<(u64, u32)>,
     /// The process that looks; never a member of anything.
     own: i32,
 }
@@ -76,13 +81,18 @@ impl Table {
         }
         // A process that execs from another thread, or a pid that is used again, can be listed twice.
         entries.dedup_by_key(|entry| entry.pid);
-        Self { entries, own }
+        let parents = Index::new(&entries, |entry| entry.ppid);
+        let sessions = Index::new(&entries, |entry| entry.session);
+        let mut marked: Vec<(u64, u32)> =
+            (0u32..).zip(&entries).filter_map(|(place, entry)| Some((entry.mark?, place))).collect();
+        marked.sort_unstable();
+        Self { entries, parents, sessions, marked, own }
     }
 
-    /// The places of the members of each session.
+    /// Whether nobody, dead or alive, is in the session.
     #[cfg(dsh_guard_program)]
-    pub(crate) fn by_session(&self) -> Index {
-        Index::new(&self.entries, |entry| entry.session)
+    pub(crate) fn is_empty_session(&self, session: i32) -> bool {
+        self.sessions.of(session).next().is_none()
     }
 
     pub(crate) fn get(&self, pid: i32) -> Option<&Entry> {
