@@ -39,11 +39,20 @@ test: tools lint unit c-memory demo
 lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --all-targets -- -D warnings
+	@# The guard is a program of its own, which the build script compiles.
+	clippy-driver --edition 2021 --crate-name dsh_guard --crate-type bin --cfg dsh_guard_program -C panic=abort \
+		--emit=metadata -o $(TARGET)/guard.rmeta -D warnings src/tree/guard/program.rs
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps --document-private-items
 
 unit:
-	$(CARGO) build
 	$(CARGO) test
+
+# The C hosts with library and program under AddressSanitizer; valgrind has its turn in `unit`.
+c-memory:
+	tests/c/sanitize.sh $(TARGET)/sanitize
+
+header:
+	DSH_UPDATE_HEADER=1 $(CARGO) test --quiet --test capi_header the_committed_header
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig

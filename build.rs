@@ -4,9 +4,12 @@ use std::env;
 
 #[path = "build/guard.rs"]
 mod guard;
+#[path = "build/header.rs"]
+mod header;
 
 fn main() {
     guard::compile();
+    header::generate().expect("the C header can be generated from src/capi");
     name_shared_library();
 }
 

@@ -271,8 +271,8 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         // In a forked child all of this belongs to the parent.
-        if self.birthplace.is_here() {
-            let _ = shutdown::shutdown(self, None);
+        if self.birthplace.is_here() && shutdown::shutdown(self, None).is_err() {
+            shutdown::abandon(self);
         }
     }
 }

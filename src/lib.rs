@@ -1,7 +1,7 @@
 //! Runs shell commands for AI agents: bounded output, hard timeouts, and process trees that really die.
 #![deny(missing_docs)]
-#![allow(dead_code)]
 mod cancel;
+mod capi;
 mod config;
 mod engine;
 mod environment;
@@ -9,6 +9,7 @@ mod error;
 mod event;
 mod executor;
 mod fd;
+mod feature;
 mod forked;
 mod launch;
 mod live;
@@ -26,6 +27,7 @@ pub use config::{Config, Keep};
 pub use error::{Error, ErrorKind, Result, Stage};
 pub use event::{Event, EventKind};
 pub use executor::{Executor, Stats};
+pub use feature::Feature;
 pub use process::{Process, ProcessInfo, Status, Stream};
 pub use read::{Chunk, Reading};
 pub use request::{Request, Spec, Survivors};

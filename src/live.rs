@@ -100,14 +100,6 @@ impl Live {
         self.set.lock().failed
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.set.lock().closed
-    }
-
-    pub(crate) fn contains(&self, process: u64) -> bool {
-        self.set.lock().processes.contains_key(&process)
-    }
-
     /// How many are live, and how many have come and gone.
     pub(crate) fn counts(&self) -> (usize, u64) {
         let set = self.set.lock();

@@ -1,6 +1,7 @@
 //! A process: one `bash -c` and its descendants. Its state machine, and the handle of one in the background.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -110,10 +111,11 @@ pub(crate) struct Core {
     pub(crate) started: Instant,
     /// SIGTERM to SIGKILL.
     pub(crate) grace: Duration,
-    pub(crate) merged: bool,
     pub(crate) streams: [Mutex<Collector>; 2],
     pub(crate) stdin_written: AtomicU64,
     open_streams: AtomicU8,
+    /// What was in the pipes when the drain limit passed has been taken in.
+    drained: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
     /// Rings for the thread that drives this process at the moment.
@@ -149,10 +151,10 @@ impl Core {
             pid: birth.pid,
             started: birth.started,
             grace: birth.grace,
-            merged: birth.merged,
             streams: [Mutex::new(stdout), Mutex::new(stderr)],
             stdin_written: AtomicU64::new(0),
             open_streams: AtomicU8::new(if birth.merged { 1 } else { 2 }),
+            drained: AtomicBool::new(false),
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
             alarm: Mutex::new(birth.alarm),
@@ -202,6 +204,15 @@ impl Core {
         self.open_streams.load(Ordering::Acquire) > 0
     }
 
+    /// Whoever reads the pipes has read what was in them when the drain limit passed.
+    pub(crate) fn mark_drained(&self) {
+        self.drained.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_drained(&self) -> bool {
+        self.drained.load(Ordering::Acquire)
+    }
+
     pub(crate) fn settle(&self, settlement: Settlement) {
         let mut state = self.state.lock();
         debug_assert!(state.exit.is_some() && state.settled.is_none(), "a process settles once, after its exit");
@@ -234,10 +245,6 @@ impl Core {
         if let Some(events) = &self.events {
             events.announce(self.id, self.tag, kind, &self.muted);
         }
-    }
-
-    pub(crate) fn is_settled(&self) -> bool {
-        self.state.lock().settled.is_some()
     }
 
     /// Waits until it has settled, or `until` has passed.
@@ -379,6 +386,11 @@ impl Process {
     /// Bytes of one stream from an absolute offset on, copied into `buffer`. Consumes nothing.
     pub fn read_stream(&self, stream: Stream, offset: u64, buffer: &mut [u8]) -> Result<Reading> {
         Ok(read::at(&self.core()?.stream(stream), offset, buffer))
+    }
+
+    /// The file that holds a whole stream, once it was too long for memory.
+    pub fn spill_path(&self, stream: Stream) -> Result<Option<PathBuf>> {
+        Ok(self.core()?.stream(stream).spill_path())
     }
 }
 

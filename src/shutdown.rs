@@ -51,8 +51,15 @@ pub(crate) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
     Ok(())
 }
 
+/// Lets go of what could not be ended in time: with the executor's last handle nobody is left who could wait for it. The
+/// guard sees its pipe closed, and goes on trying.
+pub(crate) fn abandon(inner: &Inner) {
+    inner.engine.end();
+    inner.spills.finish(inner.budgets.read().config().keep_spill_files);
+}
+
 fn late(inner: &Inner) -> Error {
     let (live, _) = inner.live.counts();
-    let message = format!("{live} commands are still being ended, or something of theirs can't be");
+    let message = format!("not everything could be ended in the given time; {live} commands are still live");
     Error::new(ErrorKind::TimedOut, Stage::Wait, message)
 }

@@ -40,17 +40,24 @@ pub(crate) fn drive(tending: &mut Tending, pipes: &mut Pipes, kit: &mut Kit, cen
     let mut polled = Vec::with_capacity(8);
     loop {
         let mut next = tending.step(Look { now: Instant::now(), leader, table: None });
-        while next.table {
-            let table = census.take();
-            let table = Some(table.as_ref().map_err(|errno| *errno));
+        while next.table || next.drain {
+            if next.drain {
+                pipes
+                    .outputs
+                    .retain_mut(|output| !matches!(output.take_in(&core, &mut kit.buffer, &mut shield), Intaken::End));
+                core.mark_drained();
+            }
+            let table = next.table.then(|| census.take());
+            let table = table.as_ref().map(|table| table.as_ref().map_err(|errno| *errno));
             next = tending.step(Look { now: Instant::now(), leader: true, table });
         }
         if next.result_ready {
             return next;
         }
         let now = Instant::now();
-        if tending.leader_exited() {
-            naps.fill(None); // what is in the pipe now is all there will be, or nearly
+        if tending.leader_exited() || pipes.outputs.len() < naps.len() {
+            // What is in the pipe now is all there will be, or nearly; or the naps are not those of the pipes left.
+            naps = vec![None; pipes.outputs.len()];
         }
         polled.clear();
         polled.push(entry(kit.waker.as_raw_fd(), libc::POLLIN));
@@ -85,10 +92,6 @@ pub(crate) fn drive(tending: &mut Tending, pipes: &mut Pipes, kit: &mut Kit, cen
             }
             true
         });
-        if pipes.outputs.len() < naps.len() {
-            naps.truncate(pipes.outputs.len());
-            naps.fill(None);
-        }
     }
 }
 

@@ -25,12 +25,18 @@ pub(crate) struct ReaderPost {
 
 enum Mail {
     Adopt(Arc<Core>, Pipes),
+    Drain(Arc<Core>),
     Quit,
 }
 
 impl ReaderPost {
     pub(crate) fn adopt(&self, core: Arc<Core>, pipes: Pipes) {
         self.send(Mail::Adopt(core, pipes));
+    }
+
+    /// Has what is in the pipes of the process now taken in, and its driver woken when that is done.
+    pub(crate) fn drain(&self, core: Arc<Core>) {
+        self.send(Mail::Drain(core));
     }
 
     pub(crate) fn quit(&self) {
@@ -134,16 +140,31 @@ impl Reader {
     fn open_mail(&mut self) -> bool {
         self.waker.clear();
         while let Ok(mail) = self.inbox.try_recv() {
-            let Mail::Adopt(core, pipes) = mail else { return false };
-            let outputs = pipes.outputs.into_iter().map(End::Output);
-            for end in outputs.chain(pipes.stdin.map(End::Stdin)) {
-                let key = self.next_key;
-                self.next_key += 1;
-                self.sources.insert(key, Source { core: core.clone(), end, interest: None });
-                self.serve(key);
+            match mail {
+                Mail::Adopt(core, pipes) => self.adopt(&core, pipes),
+                Mail::Drain(core) => self.drain(&core),
+                Mail::Quit => return false,
             }
         }
         true
+    }
+
+    fn adopt(&mut self, core: &Arc<Core>, pipes: Pipes) {
+        let outputs = pipes.outputs.into_iter().map(End::Output);
+        for end in outputs.chain(pipes.stdin.map(End::Stdin)) {
+            let key = self.next_key;
+            self.next_key += 1;
+            self.sources.insert(key, Source { core: core.clone(), end, interest: None });
+            self.serve(key);
+        }
+    }
+
+    fn drain(&mut self, core: &Arc<Core>) {
+        let its = |source: &Source| Arc::ptr_eq(&source.core, core) && matches!(source.end, End::Output(_));
+        let keys: Vec<u64> = self.sources.iter().filter(|(_, source)| its(source)).map(|(key, _)| *key).collect();
+        keys.into_iter().for_each(|key| self.serve(key));
+        core.mark_drained();
+        core.ring();
     }
 
     /// Does what a source is ready for, and arranges what to wait for next.

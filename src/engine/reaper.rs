@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::poller::{Interest, Poller};
+use super::reader::ReaderPost;
 use super::tending::{Look, Next, Tending};
 use crate::fd::Waker;
 use crate::live::Live;
@@ -67,6 +68,7 @@ pub(crate) struct Reaper {
     live: Arc<Live>,
     census: Census,
     guard: Option<Arc<Guard>>,
+    reader: ReaderPost,
     tended: HashMap<u64, Tending>,
     /// When to look at whom. An entry may be out of date; looking in vain does no harm.
     timers: BinaryHeap<Reverse<(Instant, u64)>>,
@@ -77,13 +79,14 @@ impl Reaper {
         live: Arc<Live>,
         census: Census,
         guard: Option<Arc<Guard>>,
+        reader: ReaderPost,
     ) -> std::io::Result<(Reaper, ReaperPost)> {
         let (sender, inbox) = crossbeam_channel::unbounded();
         let waker = Arc::new(Waker::new()?);
         let poller = Poller::new()?;
         poller.add(waker.as_raw_fd(), WAKER, Interest::Read)?;
         let (tended, timers) = (HashMap::new(), BinaryHeap::new());
-        let reaper = Reaper { poller, inbox, waker: waker.clone(), live, census, guard, tended, timers };
+        let reaper = Reaper { poller, inbox, waker: waker.clone(), live, census, guard, reader, tended, timers };
         Ok((reaper, ReaperPost { sender, waker }))
     }
 
@@ -166,6 +169,9 @@ impl Reaper {
             self.tended.remove(&process);
             self.live.remove(process);
             return Some(next);
+        }
+        if next.drain {
+            self.reader.drain(tending.core().clone());
         }
         let members: Vec<_> = tending.tree_mut().newly_watched().collect();
         // Told once, so it has to be asked for again when the kernel told of an end that was not one yet.

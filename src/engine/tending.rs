@@ -58,6 +58,8 @@ pub(crate) struct Next {
     pub(crate) at: Option<Instant>,
     /// Call again at once, with the process table.
     pub(crate) table: bool,
+    /// Read what is left in the pipes, mark the process as drained, and call again.
+    pub(crate) drain: bool,
     /// A foreground run has its result.
     pub(crate) result_ready: bool,
     /// Nothing is left to be tended.
@@ -71,6 +73,7 @@ pub(crate) struct Tending {
     stop: Option<Stop>,
     exited: bool,
     drain_at: Option<Instant>,
+    drain_wanted: bool,
     settled: bool,
     /// What a look at the table decided: nothing of the tree is alive.
     gone: bool,
@@ -97,6 +100,7 @@ impl Tending {
             stop: None,
             exited: false,
             drain_at: None,
+            drain_wanted: false,
             settled: false,
             gone: false,
             given_up: false,
@@ -282,6 +286,11 @@ impl Tending {
         let stopping = self.stop.is_some() && !self.gone && !self.given_up;
         let drained = !stopping && self.drain_at.is_some_and(|at| now >= at);
         let complete = self.exited && !self.core.streams_open();
+        // The limit says how long is waited for more. What has come in time is read, however late its reader is.
+        self.drain_wanted = !self.settled && !complete && (drained || self.given_up) && !self.core.is_drained();
+        if self.drain_wanted {
+            return;
+        }
         if !self.settled && (complete || (self.exited && drained)) {
             match self.stop {
                 None => self.settle_at_its_own_end(complete, now),
@@ -343,7 +352,7 @@ impl Tending {
             match self.stop.as_ref().filter(|_| !self.given_up && !self.gone) {
                 Some(stop) if stop.stage == StopStage::Term => by(stop.kill_at),
                 Some(stop) => by(stop.give_up_at),
-                None if !self.settled => by(self.drain_at),
+                None if !self.settled && !self.drain_wanted => by(self.drain_at),
                 None => {}
             }
             let blind = !self.exited && self.tree.leader().pidfd().is_none();
@@ -352,7 +361,8 @@ impl Tending {
             }
         }
         let result_ready = self.settled && (self.stop.is_none() || self.gone || self.given_up);
-        Next { at, table: !over && self.look_at.is_some_and(|at| now >= at), result_ready, over }
+        let table = !over && self.look_at.is_some_and(|at| now >= at);
+        Next { at, table, drain: self.drain_wanted, result_ready, over }
     }
 }
 

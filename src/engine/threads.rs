@@ -35,7 +35,8 @@ impl Engine {
             Error::system(Stage::Threads, error.raw_os_error().unwrap_or(libc::EAGAIN), "can't start the executor")
         };
         let (reader, reader_post) = Reader::new().map_err(failed)?;
-        let (reaper, reaper_post) = Reaper::new(live.clone(), census, guard.clone()).map_err(failed)?;
+        let (reaper, reaper_post) =
+            Reaper::new(live.clone(), census, guard.clone(), reader_post.clone()).map_err(failed)?;
         if let Some(guard) = guard {
             let post = reaper_post.clone();
             guard.on_start(move || post.watch_guard());

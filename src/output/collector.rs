@@ -147,6 +147,7 @@ impl Collector {
     }
 
     /// Whether the stream has ended.
+    #[cfg(test)]
     pub fn is_closed(&self) -> bool {
         self.closed
     }
@@ -154,11 +155,6 @@ impl Collector {
     /// Bytes ever pushed.
     pub fn total(&self) -> u64 {
         self.total
-    }
-
-    /// Whether a push may write to disk: a spill file is being written, or would be made on overflow.
-    pub fn wants_spill(&self) -> bool {
-        self.spills_on(usize::MAX)
     }
 
     /// Whether a push of `len` bytes will write to disk (or will try to), memory permitting.
@@ -229,6 +225,7 @@ impl Collector {
 
     /// The first offset from which everything up to the end is in memory: a read from before it misses bytes, unless
     /// it is in the head of a `Keep::HeadTail` stream and stops there.
+    #[cfg(test)]
     pub fn window_start(&self) -> u64 {
         self.gap().map_or(0, |(_, tail_start)| tail_start)
     }

@@ -150,7 +150,7 @@ fn a_stream_beyond_its_cap_loses_the_file() {
     assert_eq!(capture.spill_path, None);
     assert_eq!(capture.spill_error.as_deref(), Some("the output exceeds max_spill_bytes 20"));
     assert_eq!((capture.bytes, capture.total), (b"xxxxxxxxxy".to_vec(), 21));
-    assert!(!collector.wants_spill());
+    assert!(!collector.spills_on(usize::MAX));
 }
 
 #[test]

@@ -41,11 +41,6 @@ pub(crate) fn split(before: &[u8], after: &[u8], more: bool) -> Option<Split> {
     counts.then_some(Split { back, forward: len - back })
 }
 
-/// How many bytes at the end of `bytes` begin a character whose rest may still come, 0 to 3.
-pub(crate) fn unfinished(bytes: &[u8]) -> usize {
-    split(bytes, &[], true).map_or(0, |split| split.back)
-}
-
 fn is_continuation(byte: u8) -> bool {
     byte & 0xC0 == 0x80
 }
@@ -63,6 +58,11 @@ fn announced_len(lead: u8) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// How many bytes at the end begin a character whose rest may still come.
+    fn unfinished(bytes: &[u8]) -> usize {
+        split(bytes, &[], true).map_or(0, |split| split.back)
+    }
 
     #[test]
     fn a_cut_inside_a_character_is_found_at_every_place() {
