@@ -11,8 +11,8 @@ use super::signals::Shield;
 use crate::event::EventKind;
 use crate::process::{Core, Stream};
 
-/// How often a pipe is read before others have their turn.
-const READS_AT_A_TURN: usize = 16;
+/// How often a pipe is read before others have their turn: more than even a big pipe holds.
+const READS_AT_A_TURN: usize = 32;
 
 /// All pipes of one process.
 pub(crate) struct Pipes {

@@ -118,6 +118,9 @@ pub(super) fn shares_memory() -> bool {
         // SAFETY: ends the child without running anything of the host.
         unsafe { libc::_exit(0) }
     }
+    if has_thread_sanitizer() {
+        return false;
+    }
     let Ok(stack) = Stack::take() else { return false };
     let signals = AllSignalsBlocked::new();
     let (mut cell, mut pidfd): (u32, RawFd) = (0, -1);
@@ -139,6 +142,13 @@ pub(super) fn shares_memory() -> bool {
     }
     // SAFETY: a local.
     pidfd >= 0 && unsafe { ptr::read_volatile(&raw const cell) } == 0x5eed
+}
+
+/// Whether the host was built with ThreadSanitizer. That takes every clone for a fork, and ends the host when the child
+/// shares its memory after all.
+fn has_thread_sanitizer() -> bool {
+    // SAFETY: looks a name up, which ends with NUL.
+    !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_init".as_ptr()) }.is_null()
 }
 
 /// All signals blocked on this thread until dropped, those of the C library too (its own functions leave them out).

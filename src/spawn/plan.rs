@@ -30,6 +30,7 @@ pub(crate) struct Plan<'a> {
 /// A cell, and how a pid is written in it.
 pub(crate) type Announce<'a> = (&'a AtomicU64, fn(i32) -> u64);
 
+#[cfg(target_os = "linux")]
 impl Plan<'_> {
     pub(crate) const MAX_FILES: usize = 6;
 }

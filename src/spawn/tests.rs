@@ -10,7 +10,14 @@ use super::{path, spawn_by, Child, Failure, Plan, Program, SpawnPath};
 use crate::error::Stage;
 use crate::fd;
 
-const ALL: [SpawnPath; 3] = [SpawnPath::Vfork, SpawnPath::Fork, SpawnPath::Portable];
+/// The ways that work here. Emulators and ThreadSanitizer do without the first.
+fn linux_ways() -> impl Iterator<Item = SpawnPath> {
+    [SpawnPath::Vfork, SpawnPath::Fork].into_iter().filter(|way| path() == SpawnPath::Vfork || *way == SpawnPath::Fork)
+}
+
+fn all_ways() -> impl Iterator<Item = SpawnPath> {
+    linux_ways().chain([SpawnPath::Portable])
+}
 
 fn start(path: SpawnPath, program: &CStr, workdir: &CStr, script: &str) -> Result<(Child, OwnedFd), Failure> {
     let null = fd::dev_null().unwrap();
@@ -42,12 +49,14 @@ fn output_of(path: SpawnPath, script: &str) -> String {
 
 #[test]
 fn this_kernel_takes_the_fast_path() {
-    assert_eq!(path(), SpawnPath::Vfork);
+    // Said by whoever runs the tests where it can't be so.
+    let expected = if std::env::var_os("DSH_EXPECTS_FORK").is_some() { SpawnPath::Fork } else { SpawnPath::Vfork };
+    assert_eq!(path(), expected);
 }
 
 #[test]
 fn every_path_gives_the_program_its_arguments_environment_and_workdir() {
-    for path in ALL {
+    for path in all_ways() {
         assert_eq!(output_of(path, "echo $0 $A $PWD"), "bash 1 /\n", "{path:?}");
     }
 }
@@ -57,7 +66,7 @@ fn a_child_leads_its_own_session_and_has_no_descriptor_but_three() {
     // An inheritable descriptor of the host, which no child may see.
     let leak = File::open("/dev/null").unwrap();
     nix::fcntl::fcntl(&leak, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
-    for path in [SpawnPath::Vfork, SpawnPath::Fork] {
+    for path in linux_ways() {
         let script = "read -r -a f </proc/$$/stat; [ ${f[5]} = $$ ] && echo own
             for fd in {0..255}; do [ -e /proc/$$/fd/$fd ] && echo $fd; done";
         assert_eq!(output_of(path, script), "own\n0\n1\n2\n", "{path:?}");
@@ -66,7 +75,7 @@ fn a_child_leads_its_own_session_and_has_no_descriptor_but_three() {
 
 #[test]
 fn signals_are_default_and_unblocked_whatever_the_host_does() {
-    for path in [SpawnPath::Vfork, SpawnPath::Fork] {
+    for path in linux_ways() {
         // SAFETY: only this thread's mask is changed, and it is put back.
         let text = unsafe {
             let (mut block, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
@@ -84,7 +93,7 @@ fn signals_are_default_and_unblocked_whatever_the_host_does() {
 
 #[test]
 fn the_failing_step_and_its_reason_come_back() {
-    for path in ALL {
+    for path in all_ways() {
         let failure = |program, workdir| start(path, program, workdir, "true").unwrap_err();
         assert_eq!(failure(c"/no/bash", c"/"), Failure { stage: Stage::Exec, errno: libc::ENOENT }, "{path:?}");
         assert_eq!(failure(c"/etc", c"/"), Failure { stage: Stage::Exec, errno: libc::EACCES }, "{path:?}");
@@ -97,7 +106,7 @@ fn the_failing_step_and_its_reason_come_back() {
 
 #[test]
 fn a_child_announces_its_pid() {
-    for path in ALL {
+    for path in all_ways() {
         let cell = AtomicU64::new(0);
         let null = fd::dev_null().unwrap();
         let files = [null.as_fd(); 3];
@@ -123,7 +132,7 @@ fn a_program_without_a_path_runs_from_its_descriptor() {
     let null = fd::dev_null().unwrap();
     let (read, write) = fd::pipe().unwrap();
     let program = File::open("/bin/echo").unwrap();
-    for path in [SpawnPath::Vfork, SpawnPath::Fork] {
+    for path in linux_ways() {
         let files = [null.as_fd(), write.as_fd(), null.as_fd()];
         let plan = Plan {
             program: Program::Descriptor(program.as_fd()),

@@ -7,7 +7,9 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::time::{Duration, Instant};
+#[cfg(target_os = "linux")]
+use std::time::Duration;
+use std::time::Instant;
 
 use super::guard::Seat;
 use crate::process::LeaderExit;
@@ -50,6 +52,7 @@ impl Leader {
     }
 
     /// Waits for its end, a second at most; then it is killed.
+    #[cfg(target_os = "linux")]
     pub(crate) fn await_exit(&self) {
         let patience = Duration::from_secs(1);
         let since = Instant::now();

@@ -1,7 +1,9 @@
 //! A descendant of a command, known by pid and start time, and reached through a pidfd: never by a number that could
 //! be somebody else's by now.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::signals_of;
 use super::table::{self, Entry, Root};

@@ -8,11 +8,11 @@ use crate::spawn::Announce;
 pub(crate) const AVAILABLE: bool = false;
 
 /// Never made.
-pub(crate) enum Guard {}
+pub(crate) struct Guard(());
 
 impl Guard {
     pub(crate) fn new(_executor_id: &[u8; 32], _grace_ms: u64) -> Guard {
-        unreachable!("asked for a guard where there is none")
+        Guard(())
     }
 
     pub(crate) fn on_start(&self, _watch: impl Fn() + Send + Sync + 'static) {}
@@ -20,7 +20,7 @@ impl Guard {
     pub(crate) fn set_grace(&self, _ms: u64) {}
 
     pub(crate) fn seat(&self) -> Result<Seat> {
-        match *self {}
+        unreachable!("asked for a guard where there is none")
     }
 
     pub(crate) fn pidfd(&self) -> Option<RawFd> {

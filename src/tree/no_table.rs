@@ -13,6 +13,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Table;
 
+#[allow(dead_code, reason = "said by the tree, and of no use here")]
 pub(crate) struct Root {
     pub(crate) leader: i32,
     pub(crate) leader_start: Option<u64>,
