@@ -394,3 +394,20 @@ fn a_host_that_is_interrupted_by_signals_all_the_time_notices_nothing() {
         executor.shutdown(None).unwrap();
     });
 }
+
+#[test]
+fn a_host_that_stands_still_past_the_drain_limit_loses_nothing_that_came_in_time() {
+    in_own_process(test_name!(), || {
+        let executor = executor_with(|config| config.drain_ms = 300);
+        // The shell is gone at once. Its child stops the host, writes, and ends; then the host goes on, too late.
+        let command = "HOST=$PPID; (sleep 0.05; kill -STOP $HOST
+            (sleep 0.8; kill -CONT $HOST) >/dev/null 2>&1 & seq 1 9000) &";
+        let expected: String = (1..=9000).map(|number| format!("{number}\n")).collect();
+        let result = executor.run(command).unwrap();
+        assert_eq!((text(&result.stdout), result.outcome.pipes_held), (expected.clone(), false));
+        let process = executor.start(command).unwrap();
+        in_time(|| process.wait(None).unwrap());
+        assert!(!process.info().unwrap().outcome.unwrap().pipes_held);
+        assert_eq!(stream_of(&process, dsh::Stream::Stdout), expected.into_bytes());
+    });
+}

@@ -170,12 +170,12 @@ pub fn processes_with(entry: &str) -> Vec<i32> {
 
 /// The live or dead children of this process.
 pub fn children() -> Vec<i32> {
-    let mut children = Vec::new();
-    for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
-        let list = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        children.extend(list.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
-    }
-    children
+    let parent_of = |pid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat[stat.rfind(')')? + 2..].split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    let pids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| parent_of(*pid) == Some(std::process::id())).collect()
 }
 
 pub fn open_files() -> usize {
