@@ -14,7 +14,8 @@ use crate::event::{EventKind, Events};
 use crate::forked::Birthplace;
 use crate::output::Collector;
 use crate::read::{self, Chunk, Reading};
-use crate::result::{Exit, Outcome, StopBy, StopStage, Survivor, Usage};
+use crate::result::{Exit, Outcome, StopBy, StopStage, Survivor};
+use crate::tree::LeaderExit;
 
 /// One of the two streams of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,14 +37,6 @@ pub enum Status {
     Completed,
     /// It was killed or cancelled, or died of a signal.
     Killed,
-}
-
-/// The leader's end, as the kernel told it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LeaderExit {
-    pub(crate) exit: Exit,
-    pub(crate) usage: Usage,
-    pub(crate) at: Instant,
 }
 
 /// What was found when the process settled.
@@ -403,6 +396,7 @@ impl fmt::Debug for Process {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::Usage;
 
     fn exited(exit: Exit) -> LeaderExit {
         LeaderExit { exit, usage: Usage::default(), at: Instant::now() }

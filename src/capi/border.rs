@@ -5,7 +5,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use super::error::{dsh_error_t, Slot};
 use super::handle::{open, Handle};
-use super::out::Output;
+use super::out::{Nothing, Output};
 use super::status::{dsh_status_t, DSH_OK};
 use crate::error::{Error, ErrorKind, Result, Stage};
 
@@ -24,12 +24,12 @@ macro_rules! border {
         $crate::capi::border::cross(
             $error,
             $crate::capi::border::On($handle, stringify!($handle)),
-            ($crate::capi::border::Nothing, ""),
+            ($crate::capi::out::Nothing, ""),
             |$handle| Ok($body),
         )
     };
     ($error:ident, out $out:ident, $body:block) => {
-        $crate::capi::border::cross($error, $crate::capi::border::Nothing, ($out, stringify!($out)), |()| Ok($body))
+        $crate::capi::border::cross($error, $crate::capi::out::Nothing, ($out, stringify!($out)), |()| Ok($body))
     };
 }
 
@@ -99,10 +99,6 @@ impl<'a, H: Handle> Subject for On<'a, H> {
         }
     }
 }
-
-/// No handle, or no out-parameter.
-#[derive(Clone, Copy)]
-pub(super) struct Nothing;
 
 impl Subject for Nothing {
     type Content = ();

@@ -2,7 +2,6 @@
 
 use std::ptr;
 
-use super::border::Nothing;
 use super::handle::{null, Handle};
 use crate::error::Result;
 
@@ -17,6 +16,10 @@ pub(super) trait Output: Copy {
     /// `clear` has succeeded.
     unsafe fn write(self, value: Self::Value);
 }
+
+/// No handle, or no out-parameter.
+#[derive(Clone, Copy)]
+pub(super) struct Nothing;
 
 impl Output for Nothing {
     type Value = ();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::pipes::{Intaken, Pipes};
-use super::signals::Shield;
 use super::tending::{Look, Next, Tending};
 use super::BUFFER;
 use crate::fd::Waker;
+use crate::signals::Shield;
 use crate::tree::Census;
 
 /// What a run needs besides its own pipes; used again by the next one.

@@ -14,13 +14,11 @@ mod poller;
 mod poller;
 mod reader;
 mod reaper;
-mod signals;
 mod tending;
 mod threads;
 
 pub(crate) use alarm::Alarm;
 pub(crate) use pipes::{Intake, Pipes, StdinFeed};
-pub(crate) use signals::Shield;
 pub(crate) use tending::{Tending, Terms};
 pub(crate) use threads::Engine;
 

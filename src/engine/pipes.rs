@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::gather::Gather;
-use super::signals::Shield;
 use crate::event::EventKind;
 use crate::process::{Core, Stream};
+use crate::signals::Shield;
 
 /// How often a pipe is read before others have their turn: more than even a big pipe holds.
 const READS_AT_A_TURN: usize = 32;

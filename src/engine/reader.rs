@@ -11,10 +11,10 @@ use crossbeam_channel::{Receiver, Sender};
 
 use super::pipes::{Intake, Intaken, Pipes, StdinFeed};
 use super::poller::{Interest, Poller};
-use super::signals::Shield;
 use super::BUFFER;
 use crate::fd::Waker;
 use crate::process::Core;
+use crate::signals::Shield;
 
 /// Where pipes are handed to the reader.
 #[derive(Clone)]

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::process::{Core, LeaderExit, Settlement};
+use crate::process::{Core, Settlement};
 use crate::request::Survivors;
 use crate::result::{Exit, StopBy, StopStage, Survivor, Usage};
 use crate::tree::table::Table;
-use crate::tree::{Leader, Tree};
+use crate::tree::{Leader, LeaderExit, Tree};
 
 /// How long after SIGTERM the process table is first read, unless the leader ends before: one look is enough then.
 const FIRST_LOOK: Duration = Duration::from_millis(20);

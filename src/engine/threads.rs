@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use super::foreground::Kit;
 use super::reader::{Reader, ReaderPost};
 use super::reaper::{Reaper, ReaperPost};
-use super::signals::with_all_blocked;
 use crate::error::{Error, Result, Stage};
 use crate::live::Live;
+use crate::signals::with_all_blocked;
 use crate::tree::guard::Guard;
 use crate::tree::Census;
 

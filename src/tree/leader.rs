@@ -12,8 +12,15 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::guard::Seat;
-use crate::process::LeaderExit;
 use crate::result::{Exit, Usage};
+
+/// The leader's end, as the kernel told it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaderExit {
+    pub(crate) exit: Exit,
+    pub(crate) usage: Usage,
+    pub(crate) at: Instant,
+}
 
 pub(crate) struct Leader {
     pid: i32,

@@ -19,7 +19,7 @@ pub(crate) mod table;
 use std::os::fd::RawFd;
 
 use crate::result::{StopStage, Survivor};
-pub(crate) use leader::Leader;
+pub(crate) use leader::{Leader, LeaderExit};
 use member::Member;
 pub(crate) use strays::Strays;
 use table::{Entry, Root, Table};

@@ -11,9 +11,9 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::engine::Shield;
 use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::fd;
+use crate::signals::Shield;
 use crate::spawn::{self, Plan, Program};
 use crate::tree::Leader;
 use ledger::Ledger;

@@ -1,5 +1,8 @@
 //! The executor: owns the budgets, the threads, every live process, the spill directory and the guard.
 
+mod launch;
+mod shutdown;
+
 use std::ffi::CString;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
@@ -16,17 +19,16 @@ use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::event::{Event, Events};
 use crate::fd::{self, StdioPlug};
 use crate::forked::Birthplace;
-use crate::launch::{launch, Launch};
 use crate::live::{Live, Ticket};
 use crate::mark;
 use crate::output::{Capture, SpillStore};
 use crate::process::{Core, Process, Stream};
 use crate::request::{self, Request, Spec};
 use crate::result::{Captured, RunResult};
-use crate::shutdown;
 use crate::spawn::{self, SpawnPath};
 use crate::tree::guard::{self, Guard};
 use crate::tree::Census;
+use launch::{launch, Launch};
 
 /// Runs commands, and owns what it runs until nothing of it is alive.
 ///
@@ -35,21 +37,21 @@ use crate::tree::Census;
 #[derive(Clone)]
 pub struct Executor(Arc<Inner>);
 
-pub(crate) struct Inner {
-    pub(crate) birthplace: Birthplace,
+struct Inner {
+    birthplace: Birthplace,
     id: [u8; 32],
-    pub(crate) budgets: RwLock<Arc<Budgets>>,
-    pub(crate) spills: Arc<SpillStore>,
-    pub(crate) live: Arc<Live>,
+    budgets: RwLock<Arc<Budgets>>,
+    spills: Arc<SpillStore>,
+    live: Arc<Live>,
     events: Arc<Events>,
-    pub(crate) engine: Engine,
-    pub(crate) guard: Option<Arc<Guard>>,
+    engine: Engine,
+    guard: Option<Arc<Guard>>,
     null: OwnedFd,
     environments: environment::Cache,
     outer_marks: Vec<CString>,
     last_process: AtomicU64,
     /// Whether the shutdown has been completed; held by the caller that completes it.
-    pub(crate) ended: Mutex<bool>,
+    ended: Mutex<bool>,
 }
 
 /// What an executor is doing at one moment.
@@ -258,12 +260,12 @@ impl Inner {
         }
     }
 
-    pub(crate) fn census(&self) -> &Census {
+    fn census(&self) -> &Census {
         &self.engine.census
     }
 
     /// Whether any command was ever started.
-    pub(crate) fn has_started_any(&self) -> bool {
+    fn has_started_any(&self) -> bool {
         self.last_process.load(Ordering::Relaxed) > 0
     }
 }

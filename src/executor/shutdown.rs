@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::Inner;
 use crate::error::{Error, ErrorKind, Result, Stage};
-use crate::executor::Inner;
 use crate::result::StopStage;
 use crate::tree::Strays;
 
@@ -11,7 +11,7 @@ use crate::tree::Strays;
 const BEYOND_GRACE: Duration = Duration::from_secs(1);
 
 /// Ends everything; see [`Executor::shutdown`](crate::Executor::shutdown).
-pub(crate) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
+pub(super) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
     let began = Instant::now();
     let live = inner.live.close();
     // Live commands keep the grace they were started with.
@@ -53,7 +53,7 @@ pub(crate) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
 
 /// Lets go of what could not be ended in time: with the executor's last handle nobody is left who could wait for it. The
 /// guard sees its pipe closed, and goes on trying.
-pub(crate) fn abandon(inner: &Inner) {
+pub(super) fn abandon(inner: &Inner) {
     inner.engine.end();
     inner.spills.finish(inner.budgets.read().config().keep_spill_files);
 }

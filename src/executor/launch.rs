@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::config::c_path;
-use crate::engine::{Alarm, Intake, Pipes, Shield, StdinFeed, Tending, Terms};
+use crate::engine::{Alarm, Intake, Pipes, StdinFeed, Tending, Terms};
 use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::event::Events;
 use crate::fd;
@@ -16,6 +16,7 @@ use crate::mark;
 use crate::output::{Collector, Limits, SpillStore};
 use crate::process::{Birth, Core, Stream};
 use crate::request::{workdir_kind, Spec};
+use crate::signals::Shield;
 use crate::spawn::{self, Failure, Plan, Program};
 use crate::tree::guard::Seat;
 use crate::tree::Leader;
@@ -31,22 +32,22 @@ const LONGEST_ARGUMENT: usize = 131_071;
 const LOADER: &CStr = c"IFS= read -r -d '' -u 3 BASH_EXECUTION_STRING; exec 3<&-; eval \"$BASH_EXECUTION_STRING\"";
 
 /// What a command is started with besides its spec.
-pub(crate) struct Launch<'a> {
-    pub(crate) id: u64,
-    pub(crate) executor_id: &'a [u8; 32],
+pub(super) struct Launch<'a> {
+    pub(super) id: u64,
+    pub(super) executor_id: &'a [u8; 32],
     /// Marks of the commands inside which the host runs.
-    pub(crate) outer_marks: &'a [CString],
-    pub(crate) spills: &'a Arc<SpillStore>,
-    pub(crate) null: BorrowedFd<'a>,
-    pub(crate) alarm: Alarm,
+    pub(super) outer_marks: &'a [CString],
+    pub(super) spills: &'a Arc<SpillStore>,
+    pub(super) null: BorrowedFd<'a>,
+    pub(super) alarm: Alarm,
     /// For a background process: where it announces what happens to it. A foreground run has a timeout instead.
-    pub(crate) events: Option<Arc<Events>>,
+    pub(super) events: Option<Arc<Events>>,
     /// Where the guard learns of the command.
-    pub(crate) seat: Option<Seat>,
+    pub(super) seat: Option<Seat>,
 }
 
 /// Starts the command. Nothing is left of it when that fails.
-pub(crate) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pipes)> {
+pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pipes)> {
     let broken = |error: io::Error| pipe_error(&error);
     let (stdout_read, stdout_write) = fd::pipe().map_err(broken)?;
     let stderr = if spec.merge_stderr { None } else { Some(fd::pipe().map_err(broken)?) };
