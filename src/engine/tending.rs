@@ -199,7 +199,7 @@ impl Tending {
         let stage = self.stop.as_ref().map_or(StopStage::None, |stop| stop.stage);
         match table {
             Ok(table) => self.tree.absorb(table, stage),
-            Err(_) => return self.look_blindly(now),
+            Err(errno) => return self.look_blindly(errno, now),
         }
         if self.tree.any_alive() {
             self.clean_looks = 0;
@@ -220,9 +220,15 @@ impl Tending {
     }
 
     /// Without a process table the group is all that is known. Whether it is empty can be asked only once the leader
-    /// is reaped, and where the group is signalled by number that has to wait until SIGKILL was sent.
-    fn look_blindly(&mut self, now: Instant) {
+    /// is reaped, and where the group is signalled by number that has to wait until SIGKILL was sent. A table that can't
+    /// be read for want of descriptors or memory is tried again: a forced stop does not call a tree ended unseen.
+    fn look_blindly(&mut self, errno: i32, now: Instant) {
         self.blind = true;
+        let in_want = matches!(errno, libc::EMFILE | libc::ENFILE | libc::ENOMEM);
+        if in_want && self.stop.is_some() && !self.given_up {
+            self.look_at = now.checked_add(CHECK);
+            return;
+        }
         let group_is_done_with = match &self.stop {
             None => true,
             Some(stop) => stop.stage == StopStage::Kill || self.tree.leader().outlives_reaping(),

@@ -149,5 +149,5 @@ fn a_program_without_a_path_runs_from_its_descriptor() {
     drop(write);
     let mut text = String::new();
     File::from(read).read_to_string(&mut text).unwrap();
-    assert_eq!(text, "hello\nhello\n");
+    assert_eq!(text, "hello\n".repeat(linux_ways().count()));
 }
