@@ -37,12 +37,16 @@ pub(super) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
     // What is left of the live commands at the end of the grace is killed at the same time as the strays.
     let kill_at = began.checked_add(grace);
     inner.live.wait_until_empty([kill_at, until].into_iter().flatten().min());
-    let ended_strays = strays.is_none_or(|mut strays| strays.end(kill_at, until));
-    if !inner.live.wait_until_empty(until) || !ended_strays {
+    let strays_ended = strays.map_or(Some(true), |mut strays| strays.end(kill_at, until));
+    if !inner.live.wait_until_empty(until) || strays_ended == Some(false) {
         return Err(late(inner));
     }
     if let Some(guard) = &inner.guard {
-        guard.dismiss();
+        match strays_ended {
+            Some(_) => guard.dismiss(),
+            // Without a process table to be read here, the guard looks for strays by its own means.
+            None => guard.leave_the_rest(until),
+        }
     }
     inner.engine.end();
     let keep = inner.budgets.read().config().keep_spill_files;

@@ -103,8 +103,8 @@ fn stage_of(number: i32) -> Stage {
 
 /// Takes away a child that did not get as far as its program. A host that reaps strangers may have been faster.
 fn reap(pid: i32) {
-    // SAFETY: waits for our own child; no status is asked for.
-    while unsafe { libc::waitpid(pid, ptr::null_mut(), 0) } < 0
+    // SAFETY: waits for our own child, also for one without an exit signal; no status is asked for.
+    while unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL) } < 0
         && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
     {}
 }
@@ -134,8 +134,7 @@ pub(super) fn shares_memory() -> bool {
     if pid < 0 {
         return false;
     }
-    // SAFETY: waits for our own child.
-    unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL) };
+    reap(pid);
     if pidfd >= 0 {
         // SAFETY: the clone has stored a new descriptor that nobody else owns.
         drop(unsafe { OwnedFd::from_raw_fd(pidfd) });

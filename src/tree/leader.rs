@@ -58,15 +58,12 @@ impl Leader {
         }
     }
 
-    /// Waits for its end, a second at most; then it is killed.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn await_exit(&self) {
-        let patience = Duration::from_secs(1);
-        let since = Instant::now();
-        while self.exit().is_none() && since.elapsed() < patience {
+    /// Waits for its end; when that has not come by `until`, it is killed.
+    pub(crate) fn await_exit(&self, until: Option<Instant>) {
+        while self.exit().is_none() && until.is_none_or(|until| Instant::now() < until) {
             let mut polled = libc::pollfd { fd: self.pidfd().unwrap_or(-1), events: libc::POLLIN, revents: 0 };
-            let limit = if polled.fd < 0 { 1 } else { patience.as_millis() as i32 };
-            // SAFETY: one entry, a local.
+            let limit = if polled.fd < 0 { 1 } else { 50 };
+            // SAFETY: one entry, a local. Looked at again now and then, since `until` may pass.
             unsafe { libc::poll(&raw mut polled, 1, limit) };
         }
         if self.exit().is_none() {

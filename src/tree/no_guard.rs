@@ -1,6 +1,7 @@
 //! Systems for which there is no guard: commands that run when the host dies go on.
 
 use std::os::fd::RawFd;
+use std::time::Instant;
 
 use crate::error::Result;
 use crate::spawn::Announce;
@@ -34,6 +35,8 @@ impl Guard {
     pub(crate) fn replace(&self) {}
 
     pub(crate) fn dismiss(&self) {}
+
+    pub(crate) fn leave_the_rest(&self, _until: Option<Instant>) {}
 }
 
 /// Never made.

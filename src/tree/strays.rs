@@ -40,17 +40,17 @@ impl Strays {
         Some(!self.members.is_empty())
     }
 
-    /// Waits for their end, from `kill_at` on with SIGKILL. Whether none is left at `until`.
-    pub(crate) fn end(&mut self, kill_at: Option<Instant>, until: Option<Instant>) -> bool {
+    /// Waits for their end, from `kill_at` on with SIGKILL. Whether none is left at `until`; `None` when that can't be
+    /// seen.
+    pub(crate) fn end(&mut self, kill_at: Option<Instant>, until: Option<Instant>) -> Option<bool> {
         loop {
             let now = Instant::now();
             let passed = |moment: Option<Instant>| moment.is_some_and(|moment| now >= moment);
             let stage = if passed(kill_at) { StopStage::Kill } else { StopStage::Term };
             match self.tell(stage, &[]) {
                 Some(true) if !passed(until) => self.pause(),
-                Some(true) => return false,
-                // Where no process table can be read, there is nobody to be seen.
-                Some(false) | None => return true,
+                Some(alive) => return Some(!alive),
+                None => return None,
             }
         }
     }

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -185,25 +186,42 @@ impl Guard {
 
     /// Sends the guard away, in good order. Nothing it would have to end is alive any more.
     pub(crate) fn dismiss(&self) {
-        let state = {
-            let mut state = self.state.lock();
-            while matches!(*state, State::Starting) {
-                self.changed.wait(&mut state);
-            }
-            std::mem::replace(&mut *state, State::Over)
-        };
-        if let State::Running(Running { mut leader, life }) = state {
+        if let Some(Running { mut leader, life }) = self.take_over() {
             // The one message there is. A pipe takes a byte, and without a reader the guard has ended already; the
             // SIGPIPE of that is not the host's business.
             let mut shield = Shield::for_host();
             shield.raise();
             let _ = nix::unistd::write(&life, b"Q");
             drop(shield);
-            leader.await_exit();
+            leader.await_exit(Some(Instant::now() + PATIENCE));
             leader.reap();
         }
     }
+
+    /// Has the guard end what is left, as if the host had died, and waits for that.
+    pub(crate) fn leave_the_rest(&self, until: Option<Instant>) {
+        if let Some(Running { mut leader, life }) = self.take_over() {
+            drop(life);
+            leader.await_exit(until);
+            leader.reap();
+        }
+    }
+
+    /// The guard, if there is one; there will be no other.
+    fn take_over(&self) -> Option<Running> {
+        let mut state = self.state.lock();
+        while matches!(*state, State::Starting) {
+            self.changed.wait(&mut state);
+        }
+        match std::mem::replace(&mut *state, State::Over) {
+            State::Running(running) => Some(running),
+            _ => None,
+        }
+    }
 }
+
+/// How long a guard may take to go.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The program in a file that can be executed: in memory, or without a name in the directory for temporary files where
 /// the system does not execute from memory.
@@ -218,6 +236,10 @@ fn program() -> io::Result<OwnedFd> {
             let mut file = std::fs::File::from(fd::above_stdio(unsafe { OwnedFd::from_raw_fd(raw) })?);
             file.write_all(PROGRAM)?;
             return Ok(file.into());
+        }
+        let error = io::Error::last_os_error();
+        if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)) {
+            return Err(error); // a file on disk would need the same
         }
     }
     let mut file = tempfile::NamedTempFile::new()?;
@@ -238,6 +260,8 @@ fn host_pidfd() -> Option<OwnedFd> {
 }
 
 fn guard_error(error: &io::Error) -> Error {
-    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+    // The error of a temporary file is wrapped into one that also has its path.
+    let wrapped = || error.get_ref()?.source()?.downcast_ref::<io::Error>()?.raw_os_error();
+    let errno = error.raw_os_error().or_else(wrapped).unwrap_or(libc::EIO);
     Error::os(ErrorKind::Spawn, Stage::Guard, errno, "can't prepare the guard (config: guard)")
 }
