@@ -4,6 +4,7 @@
 #   make demo       builds, compiles the C host against an installed-looking header and library, and runs it
 #   make test       everything, in every language
 #   make bench      ratios to other ways of running commands, in one run
+#   make tsan       the unit tests and the race soak under ThreadSanitizer (sets up a toolchain of its own, 500 MB)
 #   make header     writes include/dsh.h anew, after a change of src/capi
 #   make install    PREFIX=/usr/local DESTDIR=
 
@@ -22,7 +23,7 @@ SHARED  := libdsh.so
 SONAME  := libdsh.so.0
 endif
 
-.PHONY: all demo test lint unit c-memory bench header install tools clean
+.PHONY: all demo test lint unit c-memory bench tsan header install tools clean
 
 all:
 	$(CARGO) build --release
@@ -50,6 +51,9 @@ unit:
 # The C hosts with library and program under AddressSanitizer; valgrind has its turn in `unit`.
 c-memory:
 	tests/c/sanitize.sh $(TARGET)/sanitize
+
+tsan:
+	tests/sanitizers.sh $(TARGET)/tsan
 
 header:
 	DSH_UPDATE_HEADER=1 $(CARGO) test --quiet --test capi_header the_committed_header

@@ -150,8 +150,8 @@ impl Case {
     }
 }
 
-/// Plays the cases side by side until all are done or the time is up. Gives how many were played, how many of them had a
-/// call fail, and what was wrong.
+/// Plays the cases side by side until all are done or the time is up. Gives how many were played, how many of them had
+/// a call fail, and what was wrong.
 fn play_all(cases: &[Case], limit: Duration) -> (usize, usize, Vec<String>) {
     play_all_as(None, cases, limit)
 }

@@ -24,7 +24,13 @@ pub(super) unsafe fn bytes(field: &str, bytes: *const c_void, len: usize) -> Res
     if isize::try_from(len).is_err() {
         return Err(invalid(format!("{field}_len {len}: more than there is memory")));
     }
-    Ok(std::slice::from_raw_parts(bytes.cast::<u8>(), len).to_vec())
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(len + 1).map_err(|_| {
+        let message = format!("{field}_len {len}: there is no memory for a copy");
+        Error::new(ErrorKind::OutOfMemory, Stage::Argument, message)
+    })?;
+    copy.extend_from_slice(std::slice::from_raw_parts(bytes.cast::<u8>(), len));
+    Ok(copy)
 }
 
 /// # Safety

@@ -98,6 +98,8 @@ static void requests(void)
     request = request_of("true");
     request.command_len = SIZE_MAX;
     REFUSED(&request, DSH_E_INVALID, "command_len", "18446744073709551615");
+    request.command_len = SIZE_MAX / 4; /* refused before anything is read */
+    REFUSED(&request, DSH_E_OUT_OF_MEMORY, "command_len", "4611686018427387903");
 
     request = request_of("true");
     request.flags = 1ull << 40 | DSH_REQUEST_MERGE_STDERR;

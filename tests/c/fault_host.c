@@ -30,14 +30,11 @@ static int worked(dsh_status_t status, dsh_error_t *error, const char *call)
         CHECK(error == NULL);
         return 1;
     }
-    int is_of_system = status == DSH_E_SPAWN || status == DSH_E_SYSTEM || status == DSH_E_OUT_OF_MEMORY
-                       || status == DSH_E_SHELL_MISSING || (status <= DSH_E_WORKDIR_MISSING && status >= DSH_E_WORKDIR_UNUSABLE)
-                       || status == DSH_E_ENV_TOO_BIG;
-    if (getenv("FAULT_TELL"))
-        fprintf(stderr, "%s gave %d at \"%s\", errno %d: %s\n", call, status, dsh_error_stage(error),
-                dsh_error_errno(error), dsh_error_message(error));
-    int is_expected = dsh_error_errno(error) == expected_errno || (is_without_memory && dsh_error_errno(error) == ENOMEM);
-    int is_clear = is_of_system && is_expected && *dsh_error_stage(error) != 0
+    int is_of_place = status <= DSH_E_WORKDIR_MISSING && status >= DSH_E_SHELL_MISSING;
+    int is_of_system = status == DSH_E_SPAWN || status == DSH_E_SYSTEM || status == DSH_E_OUT_OF_MEMORY;
+    int number = dsh_error_errno(error);
+    int is_expected = number == expected_errno || (is_without_memory && number == ENOMEM);
+    int is_clear = (is_of_system || is_of_place) && is_expected && *dsh_error_stage(error) != 0
                    && *dsh_error_message(error) != 0;
     if (!is_clear)
         fprintf(stderr, "%s: %s gave %d at \"%s\", errno %d, not %d: %s\n", fault, call, status, dsh_error_stage(error),
@@ -107,7 +104,8 @@ static void overflow(const dsh_executor_t *executor)
     dsh_result_free(result);
 }
 
-static const char *const deaf = "trap '' TERM; setsid sleep 60 & (trap '' TERM; echo up; sleep 60; sleep 60) & sleep 60; sleep 60";
+static const char *const deaf = "trap '' TERM; setsid sleep 60 & (trap '' TERM; echo up; sleep 60; sleep 60) &"
+                                " sleep 60; sleep 60";
 
 static void timeout(const dsh_executor_t *executor)
 {
@@ -360,7 +358,7 @@ static void carry_out(char **orders)
             expected_errno = limit_to(RLIMIT_NPROC, (rlim_t)value, EAGAIN);
         is_without_memory |= strcmp(*orders, "memory") == 0;
         if (strcmp(*orders, "memory") == 0)
-            expected_errno = limit_to(RLIMIT_AS, (rlim_t)(address_space() + value * 1024), EAGAIN); /* as threads say it */
+            expected_errno = limit_to(RLIMIT_AS, (rlim_t)(address_space() + value * 1024), EAGAIN); /* of a thread */
         if (strcmp(*orders, "full") == 0 || strcmp(*orders, "readonly") == 0)
             mount_over(getenv("TMPDIR"), *orders);
     }

@@ -158,7 +158,8 @@ PASS(int, -1, chdir, chdir, (const char *path), path)
 PASS(int, -1, dup2, dup2, (int from_fd, int to), from_fd, to)
 PASS(int, -1, epoll_create1, epoll_create1, (int flags), flags)
 PASS(int, -1, epoll_ctl, epoll_ctl, (int set, int what, int fd, struct epoll_event *event), set, what, fd, event)
-PASS(int, -1, epoll_wait, epoll_wait, (int set, struct epoll_event *events, int most, int time), set, events, most, time)
+PASS(int, -1, epoll_wait, epoll_wait, (int set, struct epoll_event *events, int most, int time), set, events, most,
+     time)
 PASS(int, -1, eventfd, eventfd, (unsigned count, int flags), count, flags)
 PASS(int, -1, execve, execve, (const char *path, char *const arguments[], char *const env[]), path, arguments, env)
 PASS(int, -1, fchmod, fchmod, (int fd, mode_t mode), fd, mode)
@@ -191,8 +192,8 @@ PASS(ssize_t, -1, readlink, readlink, (const char *path, char *buffer, size_t si
 PASS(int, -1, renameat, renameat, (int from_fd, const char *old, int to, const char *new), from_fd, old, to, new)
 PASS(int, -1, rmdir, rmdir, (const char *path), path)
 PASS(pid_t, -1, setsid, setsid, (void), )
-PASS(int, -1, sigtimedwait, sigtimedwait, (const sigset_t *set, siginfo_t *info, const struct timespec *time), set, info,
-     time)
+PASS(int, -1, sigtimedwait, sigtimedwait, (const sigset_t *set, siginfo_t *info, const struct timespec *time), set,
+     info, time)
 PASS(int, -1, stat64, stat, (const char *path, struct stat64 *stat), path, stat)
 PASS(int, -1, statx, statx, (int fd, const char *path, int flags, unsigned mask, struct statx *stat), fd, path, flags,
      mask, stat)
@@ -208,8 +209,8 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
         errno = before;
         return orders[CALL_pthread_create].with_errno;
     }
-    return CALL(int, pthread_create, (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *), thread, attributes,
-                start, argument);
+    return CALL(int, pthread_create, (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *), thread,
+                attributes, start, argument);
 }
 
 /* A close that fails has closed all the same. */

@@ -56,7 +56,8 @@ static void commands_run(int reaped_by_host)
 /* Orphans of every kind, whose zombies nobody reaps: a zombie is dead. */
 static void trees_end(void)
 {
-    const char *command = "sleep 60 & (setsid sleep 60 &); (sleep 60 & sleep 60 & exec true); trap '' TERM; echo up; wait";
+    const char *command = "sleep 60 & (setsid sleep 60 &); (sleep 60 & sleep 60 & exec true);"
+                          " trap '' TERM; echo up; wait";
     dsh_request_t late = request_of(command);
     dsh_result_info_t info = DSH_RESULT_INFO_INIT;
     late.timeout_ms = 200;

@@ -47,8 +47,8 @@ static void limits_and_places(void)
                 (unsigned long long)limit.rlim_max);
     }
     CHECK(getcwd(folder, sizeof folder) != NULL);
-    fprintf(out, "cwd: %s\nlocale: %s\nsession: %d\ngroup: %d\npriority: %d\n", folder, setlocale(LC_ALL, NULL), getsid(0),
-            getpgrp(), getpriority(PRIO_PROCESS, 0));
+    fprintf(out, "cwd: %s\nlocale: %s\n", folder, setlocale(LC_ALL, NULL));
+    fprintf(out, "session: %d\ngroup: %d\npriority: %d\n", getsid(0), getpgrp(), getpriority(PRIO_PROCESS, 0));
     int subreaper = -1;
     CHECK(prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0);
     fprintf(out, "subreaper: %d\ndumpable: %d\nno new privileges: %d\nslack: %d\n", subreaper, prctl(PR_GET_DUMPABLE),

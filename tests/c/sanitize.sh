@@ -18,7 +18,7 @@ for name in version structs arguments run background events threads budgets fork
     ${CC:-cc} -std=c11 -g -O1 -D_GNU_SOURCE -pthread -fsanitize=address -fno-omit-frame-pointer \
         -Wall -Wextra -Werror -Iinclude "tests/c/$name.c" "$target/$triple/debug/libdsh.a" \
         -lgcc_s -lutil -lrt -lpthread -lm -ldl -o "$target/c/$name"
-    if ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 "$target/c/$name" >"$target/c/$name.log" 2>&1; then
+    if ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:allocator_may_return_null=1 "$target/c/$name" >"$target/c/$name.log" 2>&1; then
         echo "sanitize $name ok"
     else
         echo "sanitize $name FAILED"
