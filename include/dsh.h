@@ -68,7 +68,8 @@
  *            nothing and takes no lock; its `..._free` does nothing. Errors can be read and freed there.
  *
  * Failures   A failure inside the library never ends the host: the call gives `DSH_E_PANIC`, and so does every later
- *            call on that handle, which can only be freed.
+ *            call on that handle, which can only be freed. One thing does end it: when the system refuses memory for
+ *            something small. Memory for input and output that is refused is an error, or less output in memory.
  *
  * Guest      The library installs no signal handler, changes no signal mask or disposition, directory, limit or
  *            environment of the host, waits only for its own children, and leaves no descriptor open across an exec.

@@ -194,7 +194,7 @@ impl Leader {
     /// The exit status out of the pidfd, which keeps it even when somebody else has reaped the process (Linux 6.15).
     fn exit_after_reaping(&self) -> Exit {
         #[cfg(target_os = "linux")]
-        if let Some(status) = self.pidfd.as_ref().and_then(pidfd_exit_status) {
+        if let Some(status) = self.pidfd.as_ref().and_then(pidfd_exit_status_soon) {
             return match libc::WIFEXITED(status) {
                 true => Exit::Code(libc::WEXITSTATUS(status)),
                 false => Exit::Signal { number: libc::WTERMSIG(status), core_dumped: libc::WCOREDUMP(status) },
@@ -208,9 +208,25 @@ fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
+/// The status of a process that somebody else has reaped. Reaping takes it away from us a moment before the kernel has put
+/// its status down, so it is looked for a few times.
+#[cfg(target_os = "linux")]
+fn pidfd_exit_status_soon(pidfd: &OwnedFd) -> Option<i32> {
+    const LOOKS: u32 = 50;
+    const PAUSE: Duration = Duration::from_micros(100);
+    for _ in 0..LOOKS {
+        match pidfd_exit_status(pidfd) {
+            Ok(Some(status)) => return Some(status),
+            Err(error) if error.raw_os_error() != Some(libc::ESRCH) => return None,
+            _ => std::thread::sleep(PAUSE),
+        }
+    }
+    None
+}
+
 /// `PIDFD_GET_INFO` with the EXIT bit: the wait status of a process that has been reaped.
 #[cfg(target_os = "linux")]
-fn pidfd_exit_status(pidfd: &OwnedFd) -> Option<i32> {
+fn pidfd_exit_status(pidfd: &OwnedFd) -> io::Result<Option<i32>> {
     /// `struct pidfd_info` in its first published size.
     #[repr(C)]
     #[derive(Default)]
@@ -225,7 +241,10 @@ fn pidfd_exit_status(pidfd: &OwnedFd) -> Option<i32> {
     let mut info = Info { mask: EXIT, ..Info::default() };
     // SAFETY: the request carries the struct's size, and the kernel writes no more than that.
     let result = unsafe { libc::ioctl(pidfd.as_raw_fd(), GET_INFO, &raw mut info) };
-    (result == 0 && info.mask & EXIT != 0).then_some(info.exit_code)
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((info.mask & EXIT != 0).then_some(info.exit_code))
 }
 
 #[cfg(target_os = "linux")]

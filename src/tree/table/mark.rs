@@ -2,7 +2,7 @@
 //! has started the process, `DSH_OUTER_<executor id>=<process id>`.
 
 use super::path::Path;
-use super::sys::{Fd, Result};
+use super::sys::{Fd, Result, ENOMEM};
 
 const ID: usize = 32;
 
@@ -30,6 +30,7 @@ pub(super) fn read(proc_dir: &Fd, pid: i32, executor_id: &[u8; ID]) -> Result<Op
                     return Ok(found);
                 }
             }
+            Err(ENOMEM) => return Err(ENOMEM),
             _ => break,
         }
     }

@@ -158,7 +158,11 @@ fn read_numbers(file: &Fd, numbers: &mut Vec<i32>) {
 fn read_stat(proc_dir: &Fd, pid: i32) -> sys::Result<Option<stat::Stat>> {
     let mut buffer = [0; stat::BUFFER];
     let Some(file) = open_of_process(proc_dir, &Path::of("", pid, "/stat"))? else { return Ok(None) };
-    Ok(file.read(&mut buffer).ok().and_then(|length| stat::parse(&buffer[..length])))
+    match file.read(&mut buffer) {
+        Ok(length) => Ok(stat::parse(&buffer[..length])),
+        Err(sys::ENOMEM) => Err(sys::ENOMEM),
+        Err(_) => Ok(None),
+    }
 }
 
 /// None when the process is gone or does not let us look. When there is no descriptor or no memory for it, that is an
