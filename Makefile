@@ -53,7 +53,7 @@ c-memory:
 	tests/c/sanitize.sh $(TARGET)/sanitize
 
 tsan:
-	tests/sanitizers.sh $(TARGET)/tsan
+	tests/thread_sanitizer.sh $(TARGET)/tsan
 
 header:
 	DSH_UPDATE_HEADER=1 $(CARGO) test --quiet --test capi_header the_committed_header

@@ -41,6 +41,8 @@ pub(super) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
     if !inner.live.wait_until_empty(until) || strays_ended == Some(false) {
         return Err(late(inner));
     }
+    // The threads first: the reaper watches the guard, and must not do so by a descriptor that is closed meanwhile.
+    inner.engine.end();
     if let Some(guard) = &inner.guard {
         match strays_ended {
             Some(_) => guard.dismiss(),
@@ -48,7 +50,6 @@ pub(super) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
             None => guard.leave_the_rest(until),
         }
     }
-    inner.engine.end();
     let keep = inner.budgets.read().config().keep_spill_files;
     inner.spills.finish(keep);
     *ended = true;
