@@ -105,7 +105,7 @@ fn poll(polled: &mut [libc::pollfd], limit: Option<Duration>) {
     #[cfg(target_os = "linux")]
     let result = {
         let time = limit.map(|limit| libc::timespec {
-            tv_sec: limit.as_secs().min(i32::MAX as u64) as libc::time_t,
+            tv_sec: limit.as_secs().min(i32::MAX as u64) as _,
             tv_nsec: limit.subsec_nanos() as _,
         });
         let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);

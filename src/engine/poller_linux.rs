@@ -63,7 +63,7 @@ impl Poller {
             // epoll counts in milliseconds, so what is shorter or finer is waited for in ppoll.
             let mut polled = libc::pollfd { fd: self.epoll.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
             let time = libc::timespec {
-                tv_sec: limit.as_secs().min(i32::MAX as u64) as libc::time_t,
+                tv_sec: limit.as_secs().min(i32::MAX as u64) as _,
                 tv_nsec: limit.subsec_nanos() as _,
             };
             // SAFETY: pointers to locals. An early return is harmless: the caller looks at the clock.

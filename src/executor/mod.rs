@@ -315,7 +315,13 @@ fn captured(capture: Capture) -> Captured {
 fn unguessable_id() -> Result<[u8; 32]> {
     let mut bits = [0u8; 16];
     // SAFETY: the buffer is as long as said.
-    if unsafe { libc::getentropy(bits.as_mut_ptr().cast(), bits.len()) } < 0 {
+    #[cfg(not(target_env = "musl"))]
+    let result = unsafe { libc::getentropy(bits.as_mut_ptr().cast(), bits.len()) };
+    // The libc crate knows no getentropy of musl. A request as short as this is answered in full.
+    // SAFETY: as above.
+    #[cfg(target_env = "musl")]
+    let result = unsafe { libc::getrandom(bits.as_mut_ptr().cast(), bits.len(), 0) };
+    if result < 0 {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOSYS);
         return Err(Error::system(Stage::Threads, errno, "can't get random bytes for the executor's id"));
     }
