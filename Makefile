@@ -4,7 +4,7 @@
 #   make demo       builds, compiles the C host against an installed-looking header and library, and runs it
 #   make test       everything, in every language
 #   make bench      ratios to other ways of running commands, in one run
-#   make tsan       the unit tests and the race soak under ThreadSanitizer (sets up a toolchain of its own, 500 MB)
+#   make tsan       the unit tests and the race soak under ThreadSanitizer (sets up a toolchain of its own; 2.2 GB with what it builds)
 #   make header     writes include/dsh.h anew, after a change of src/capi
 #   make install    PREFIX=/usr/local DESTDIR=
 

@@ -45,8 +45,10 @@ if ! "$rustc" --version >/dev/null 2>&1; then
 	chmod +x "$rustc"
 fi
 
-# The library asks for this name to know that it is run under the sanitizer, where it creates children by fork.
+# The library asks for that name to know that it is run under the sanitizer, where it creates children by fork.
 export RUSTFLAGS="-Zsanitizer=thread -Clink-arg=-Wl,--export-dynamic-symbol=__tsan_init"
+# Few cases of each property: what is looked for here is races.
+export PROPTEST_CASES=8
 export RUSTC="$rustc" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$folder/build" DSH_EXPECTS_FORK=1
 # Cargo itself and not rustup's stand-in, which would choose its own compiler.
 exec "$installed/bin/cargo" test -Zbuild-std --target $target --lib --test race
