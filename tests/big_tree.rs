@@ -1,8 +1,10 @@
 //! A big tree in nested sessions, half of it deaf to SIGTERM, is ended as a whole, and nobody else is touched.
 
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+mod common;
 
+use std::process::{Child, Command, Stdio};
+
+use common::{is_alive, until};
 use dsh::{Config, Executor, Request, StopStage};
 
 /// Forks itself into sessions within sessions; every second process ignores SIGTERM, and every fifth wipes its
@@ -49,11 +51,6 @@ impl Drop for Canary {
     }
 }
 
-fn is_alive(pid: i32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with('Z'))
-}
-
 fn pids(file: &std::path::Path) -> Vec<i32> {
     std::fs::read_to_string(file).unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
 }
@@ -67,11 +64,7 @@ fn a_tree_of_nested_sessions_half_deaf_to_sigterm_dies_as_a_whole_and_alone() {
         ..Request::new(TREE)
     };
     let process = executor.start(request).unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    while pids(file.path()).len() < 224 {
-        assert!(Instant::now() < until, "only {} processes grew", pids(file.path()).len());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("the tree has grown", || pids(file.path()).len() >= 224);
     let leader = process.info().unwrap().pid;
     let environment = std::fs::read(format!("/proc/{leader}/environ")).unwrap();
     let mark = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"DSH_PROCESS_ID=")).unwrap();
@@ -89,11 +82,7 @@ fn a_tree_of_nested_sessions_half_deaf_to_sigterm_dies_as_a_whole_and_alone() {
     .collect();
 
     assert!(process.kill().unwrap());
-    let until = Instant::now() + Duration::from_secs(60);
-    while !process.info().unwrap().quiescent {
-        assert!(Instant::now() < until, "not quiescent: {:?}", process.info());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("nothing of it is alive", || process.info().unwrap().quiescent);
     let left: Vec<i32> = pids(file.path()).into_iter().filter(|pid| is_alive(*pid)).collect();
     assert_eq!(left, [], "left of {}", pids(file.path()).len());
     let outcome = process.info().unwrap().outcome.unwrap();
@@ -116,16 +105,9 @@ fn a_loop_that_forks_new_sessions_is_caught_up_with() {
     let command = "trap '' TERM; while :; do setsid sleep 3572 & echo $! >>\"$PIDS\"; sleep 0.01; done";
     let request = Request { env: vec![("PIDS".into(), Some(file.path().into()))], ..Request::new(command) };
     let process = executor.start(request).unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    while pids(file.path()).len() < 20 {
-        assert!(Instant::now() < until, "the loop does not fork");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("the loop forks", || pids(file.path()).len() >= 20);
     process.kill().unwrap();
-    while !process.info().unwrap().quiescent {
-        assert!(Instant::now() < until, "not quiescent: {:?}", process.info());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("nothing of it is alive", || process.info().unwrap().quiescent);
     assert_eq!(pids(file.path()).into_iter().filter(|pid| is_alive(*pid)).collect::<Vec<_>>(), []);
     executor.shutdown(None).unwrap();
 }
