@@ -417,6 +417,11 @@ void dsh_cancel_free(dsh_cancel_t *cancel);
 /// Without it, the order between the two is not known.
 #define DSH_REQUEST_MERGE_STDERR 1ull
 
+/// In `dsh_request_t.flags`: dsh_start() starts a foreground run that its caller does not wait for. `timeout_ms` and
+/// `stdout_max_bytes` apply, the process settles only once a forced stop is through, and dsh_process_result() then gives
+/// what dsh_run() would have given. For hosts with an event loop; dsh_run() does so anyway.
+#define DSH_REQUEST_FOREGROUND 2ull
+
 /// What happens to descendants that are still alive when a command has ended by itself.
 typedef uint32_t dsh_survivors_t;
 
@@ -446,9 +451,10 @@ typedef struct {
     size_t dsh_env_len;
     /// Ends the command when cancelled. The handle may be freed once the call with this request has returned.
     const dsh_cancel_t *cancel;
-    /// Timeout in milliseconds, capped by the executor's `max_timeout_ms`. Ignored by dsh_start().
+    /// Timeout in milliseconds, capped by the executor's `max_timeout_ms`. Ignored by dsh_start()
+    /// without `DSH_REQUEST_FOREGROUND`.
     uint64_t timeout_ms;
-    /// Bytes of stdout kept in memory. Ignored by dsh_start().
+    /// Bytes of stdout kept in memory. Ignored by dsh_start() without `DSH_REQUEST_FOREGROUND`.
     uint64_t stdout_max_bytes;
     /// Any number of the caller's; comes back in events and in dsh_process_info().
     uint64_t tag;
@@ -747,7 +753,8 @@ typedef struct {
 /// It was killed or cancelled, or died of a signal.
 #define DSH_PROCESS_KILLED 3u
 
-/// Starts a command in the background and returns at once. No timeout applies. The process is the executor's until
+/// Starts a command in the background and returns at once. No timeout applies, unless the request says
+/// `DSH_REQUEST_FOREGROUND`. The process is the executor's until
 /// nothing of it is alive, whether or not the handle is kept. The handle is yours; free it with dsh_process_free().
 ///
 /// Errors as of dsh_run(). Any thread; does not block.
@@ -771,6 +778,13 @@ dsh_status_t dsh_wait(const dsh_process_t *process, uint64_t timeout_ms, dsh_err
 
 /// Fills in what is known of the process now. Any thread; does not block.
 dsh_status_t dsh_process_info(const dsh_process_t *process, dsh_process_info_t *info, dsh_error_t **error);
+
+/// What a process gave, as dsh_run() gives it, once it has settled. Of a process that was started with
+/// `DSH_REQUEST_FOREGROUND` exactly what dsh_run() would have given; of any other what it has given so far, with
+/// `timeout_ms` 0. Yours, each time it is asked for; free it with dsh_result_free().
+///
+/// `DSH_E_TIMED_OUT` when it has not settled yet. Any thread; does not block.
+dsh_status_t dsh_process_result(const dsh_process_t *process, dsh_result_t **result, dsh_error_t **error);
 
 /// Descendants that are still alive after the command's end, as a list that is filled: at most `capacity` of them are
 /// written to `buffer`, and `*count` becomes how many there are. With capacity 0, `buffer` may be NULL.
@@ -893,6 +907,12 @@ dsh_status_t dsh_process_spill_path(const dsh_process_t *process,
 
 /* Events, for hosts with an event loop. --------------------------------------------------------------------------- */
 
+/// What dsh_executor_wake() is to call: `user_data` comes back in it.
+typedef void (*dsh_wake_t)(void *user_data);
+
+/// What frees `user_data`, once nothing is called with it any more.
+typedef void (*dsh_destroy_t)(void *user_data);
+
 /// What has happened to a background process. What it announces can be read when the event is there.
 typedef uint32_t dsh_event_kind_t;
 
@@ -931,6 +951,23 @@ typedef struct {
 ///
 /// `DSH_E_SYSTEM` when there is no descriptor left. Any thread; does not block.
 dsh_status_t dsh_executor_event_fd(const dsh_executor_t *executor, int32_t *fd, dsh_error_t **error);
+
+/// Has `wake(user_data)` called whenever events begin to wait, in place of the descriptor or beside it: for hosts
+/// that are woken by a call. Replaces what was set before; NULL ends it. Events are kept from the first call on.
+///
+/// `wake` is called on a thread of the library, with all signals blocked, now and then on two at a time; and once during
+/// this call, on this thread, when events wait already. It must return soon, and may call dsh_next_event() and nothing
+/// else of the library. When it does not take the events itself, take them until none is left: it is called again only
+/// when the first event after that comes.
+///
+/// `destroy(user_data)` (may be NULL) is called exactly once: when `wake` was replaced or the executor is freed, and no
+/// call of it is under way; on the thread of that call or on one of the library. Also when this call fails, before it
+/// returns. Any thread; does not block.
+dsh_status_t dsh_executor_wake(const dsh_executor_t *executor,
+                               dsh_wake_t wake,
+                               void *user_data,
+                               dsh_destroy_t destroy,
+                               dsh_error_t **error);
 
 /// Takes the next event that waits; `kind` is `DSH_EVENT_NONE` when none does. When the descriptor was readable, call
 /// it until then. Freeing the handle of a process takes back what waits for it.

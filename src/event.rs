@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
@@ -39,13 +40,18 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// The pending events of an executor. Nothing is kept until somebody asks for the event descriptor.
+/// What is called when events begin to wait.
+pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// The pending events of an executor. Nothing is kept until somebody asks for the event descriptor or to be woken.
 #[derive(Default)]
 pub(crate) struct Events(Mutex<Option<Queue>>);
 
+#[derive(Default)]
 struct Queue {
-    read: OwnedFd,
-    write: OwnedFd,
+    /// The pipe whose read end is readable while events wait, once somebody has asked for it.
+    pipe: Option<(OwnedFd, OwnedFd)>,
+    wake: Option<Wake>,
     /// Processes with something pending, in the order in which they got it.
     order: VecDeque<u64>,
     pending: HashMap<u64, Pending>,
@@ -62,16 +68,34 @@ impl Events {
     ///
     /// A pipe, since event loops such as libuv take neither eventfds nor epoll descriptors.
     pub(crate) fn descriptor(&self) -> io::Result<RawFd> {
-        let mut queue = self.0.lock();
-        if let Some(queue) = &*queue {
-            return Ok(queue.read.as_raw_fd());
+        let mut guard = self.0.lock();
+        if let Some((read, _)) = guard.as_ref().and_then(|queue| queue.pipe.as_ref()) {
+            return Ok(read.as_raw_fd());
         }
         let (read, write) = fd::pipe()?;
         fd::set_nonblocking(&read)?;
         fd::set_nonblocking(&write)?;
         let number = read.as_raw_fd();
-        *queue = Some(Queue { read, write, order: VecDeque::new(), pending: HashMap::new() });
+        let queue = guard.get_or_insert_with(Queue::default);
+        queue.pipe = Some((read, write));
+        if !queue.order.is_empty() {
+            queue.raise();
+        }
         Ok(number)
+    }
+
+    /// Has `wake` called whenever events begin to wait, in place of what was called before: on a thread of the library,
+    /// with no lock held; and at once, on this thread, when some wait already. Events are kept from the first call on.
+    pub(crate) fn set_wake(&self, wake: Option<Wake>) {
+        let mut guard = self.0.lock();
+        let queue = guard.get_or_insert_with(Queue::default);
+        let before = std::mem::replace(&mut queue.wake, wake.clone());
+        let waiting = !queue.order.is_empty();
+        drop(guard);
+        drop(before); // what it owns may do anything when it is let go
+        if let Some(wake) = wake.filter(|_| waiting) {
+            wake();
+        }
     }
 
     /// `muted` is set for a process whose last handle is gone.
@@ -88,8 +112,12 @@ impl Events {
         });
         pending.kinds[kind as usize] = true;
         if was_empty {
-            // One byte stands for "not empty", so the pipe never fills up.
-            let _ = nix::unistd::write(&queue.write, &[1]);
+            queue.raise();
+            let wake = queue.wake.clone();
+            drop(guard);
+            if let Some(wake) = wake {
+                wake();
+            }
         }
     }
 
@@ -122,6 +150,13 @@ impl Events {
 }
 
 impl Queue {
+    /// One byte stands for "not empty", so the pipe never fills up.
+    fn raise(&self) {
+        if let Some((_, write)) = &self.pipe {
+            let _ = nix::unistd::write(write, &[1]);
+        }
+    }
+
     fn remove(&mut self, process_id: u64) {
         if self.pending.remove(&process_id).is_none() {
             return;
@@ -129,9 +164,9 @@ impl Queue {
         if let Some(at) = self.order.iter().position(|id| *id == process_id) {
             self.order.remove(at);
         }
-        if self.order.is_empty() {
+        if let Some((read, _)) = self.pipe.as_ref().filter(|_| self.order.is_empty()) {
             let mut sink = [0u8; 16];
-            let _ = nix::unistd::read(&self.read, &mut sink);
+            let _ = nix::unistd::read(read, &mut sink);
         }
     }
 }
@@ -139,6 +174,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use std::os::fd::BorrowedFd;
+    use std::sync::atomic::AtomicUsize;
 
     use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
@@ -177,6 +213,40 @@ mod tests {
         assert_eq!(events.next(), Some(Event { process_id: 7, tag: 9, kind: EventKind::Exit }));
         assert!(!readable(fd));
         assert_eq!(events.next(), None);
+    }
+
+    #[test]
+    fn whoever_wants_to_be_woken_is_called_when_events_begin_to_wait() {
+        let events = Events::default();
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counter = calls.clone();
+        events.set_wake(Some(Arc::new(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        })));
+        announce(&events, 1, EventKind::Output);
+        announce(&events, 2, EventKind::Exit);
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+        while events.next().is_some() {}
+        announce(&events, 1, EventKind::Exit);
+        assert_eq!(calls.load(Ordering::Relaxed), 2);
+        events.set_wake(None);
+        while events.next().is_some() {}
+        announce(&events, 1, EventKind::Settled);
+        assert_eq!((calls.load(Ordering::Relaxed), Arc::strong_count(&calls)), (2, 1));
+    }
+
+    #[test]
+    fn whoever_comes_when_events_wait_already_is_called_at_once() {
+        let events = Events::default();
+        let fd = events.descriptor().unwrap();
+        announce(&events, 1, EventKind::Exit);
+        assert!(readable(fd));
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counter = calls.clone();
+        events.set_wake(Some(Arc::new(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        })));
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
     }
 
     #[test]

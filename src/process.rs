@@ -1,5 +1,6 @@
 //! A process: one `bash -c` and its descendants. Its state machine, and the handle of one in the background.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
@@ -14,7 +15,7 @@ use crate::event::{EventKind, Events};
 use crate::forked::Birthplace;
 use crate::output::Collector;
 use crate::read::{self, Chunk, Reading};
-use crate::result::{Exit, Outcome, StopBy, StopStage, Survivor};
+use crate::result::{Exit, Outcome, RunResult, StopBy, StopStage, Survivor};
 use crate::tree::LeaderExit;
 
 /// One of the two streams of a process.
@@ -105,6 +106,10 @@ pub(crate) struct Core {
     /// SIGTERM to SIGKILL.
     pub(crate) grace: Duration,
     pub(crate) streams: [Mutex<Collector>; 2],
+    /// The effective timeout in milliseconds; 0 when there is none.
+    timeout_ms: u64,
+    /// Names of host variables that the command did not get.
+    scrubbed: Vec<OsString>,
     pub(crate) stdin_written: AtomicU64,
     open_streams: AtomicU8,
     /// What was in the pipes when the drain limit passed has been taken in.
@@ -128,6 +133,8 @@ pub(crate) struct Birth {
     pub(crate) grace: Duration,
     pub(crate) merged: bool,
     pub(crate) streams: [Collector; 2],
+    pub(crate) timeout_ms: u64,
+    pub(crate) scrubbed: Vec<OsString>,
     pub(crate) alarm: Alarm,
     pub(crate) events: Option<Arc<Events>>,
 }
@@ -145,6 +152,8 @@ impl Core {
             started: birth.started,
             grace: birth.grace,
             streams: [Mutex::new(stdout), Mutex::new(stderr)],
+            timeout_ms: birth.timeout_ms,
+            scrubbed: birth.scrubbed,
             stdin_written: AtomicU64::new(0),
             open_streams: AtomicU8::new(if birth.merged { 1 } else { 2 }),
             drained: AtomicBool::new(false),
@@ -195,6 +204,11 @@ impl Core {
 
     pub(crate) fn streams_open(&self) -> bool {
         self.open_streams.load(Ordering::Acquire) > 0
+    }
+
+    /// What comes from now on belongs to no result: it is read, so that its writer is not stopped, and kept nowhere.
+    pub(crate) fn close_streams(&self) {
+        self.streams.iter().for_each(|stream| stream.lock().close());
     }
 
     /// Whoever reads the pipes has read what was in them when the drain limit passed.
@@ -260,6 +274,24 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// What it gave. Only once it has settled.
+    pub(crate) fn result(&self) -> Result<RunResult> {
+        let unsettled = || Error::new(ErrorKind::TimedOut, Stage::Wait, format!("process {} has not settled", self.id));
+        Ok(RunResult {
+            outcome: self.outcome().filter(|_| self.is_settled()).ok_or_else(unsettled)?,
+            stdout: self.stream(Stream::Stdout).capture().into(),
+            stderr: self.stream(Stream::Stderr).capture().into(),
+            timeout_ms: self.timeout_ms,
+            stdin_written: self.stdin_written.load(Ordering::Relaxed),
+            scrubbed: self.scrubbed.clone(),
+            process_id: self.id,
+        })
+    }
+
+    fn is_settled(&self) -> bool {
+        self.state.lock().settled.is_some()
     }
 
     /// How it ended; `None` while the leader's end is not known.
@@ -348,6 +380,15 @@ impl Process {
     pub fn wait(&self, limit: Option<Duration>) -> Result<()> {
         // A limit beyond what the clock can hold is no limit.
         self.core()?.wait(limit.and_then(|limit| Instant::now().checked_add(limit)))
+    }
+
+    /// What it gave, as a run gives it. [`ErrorKind::TimedOut`] as long as it has not settled.
+    ///
+    /// Of a process that was started as `foreground` this is exactly what [`Executor::run`](crate::Executor::run) would
+    /// have returned. Of any other, what it has given so far: survivors' output may still come, and there is no timeout
+    /// (0).
+    pub fn result(&self) -> Result<RunResult> {
+        self.core()?.result()
     }
 
     /// What is known of it now.

@@ -28,9 +28,10 @@ pub struct Request {
     pub command: Vec<u8>,
     /// Working directory; a relative one is taken from the executor's.
     pub workdir: Option<PathBuf>,
-    /// Timeout in milliseconds, capped by the executor's `max_timeout_ms`. Ignored by background processes.
+    /// Timeout in milliseconds, capped by the executor's `max_timeout_ms`. Ignored by background processes, unless they
+    /// are `foreground`.
     pub timeout_ms: u64,
-    /// Bytes of stdout kept in memory, in a foreground run only.
+    /// Bytes of stdout kept in memory. Ignored by background processes, unless they are `foreground`.
     pub stdout_max_bytes: u64,
     /// Bytes for the command's stdin, which is closed after them. `None` gives it `/dev/null`.
     pub stdin: Option<Vec<u8>>,
@@ -42,6 +43,10 @@ pub struct Request {
     pub merge_stderr: bool,
     /// What happens to descendants that outlive the command.
     pub survivors: Survivors,
+    /// Makes a started process what a run is, for hosts that may not block: its timeout and `stdout_max_bytes` apply, it
+    /// settles only once a forced stop is through, and [`Process::result`](crate::Process::result) is what a run of it
+    /// would have given. [`Executor::run`](crate::Executor::run) does so anyway.
+    pub foreground: bool,
     /// Ends the command when cancelled. One token may serve many requests.
     pub cancel: Option<CancelToken>,
     /// Any number of the caller's; comes back in events and in what is known of the process.
@@ -71,6 +76,7 @@ pub struct Spec {
     pub(crate) stdin: Option<Vec<u8>>,
     pub(crate) merge_stderr: bool,
     pub(crate) survivors: Survivors,
+    pub(crate) foreground: bool,
     pub(crate) cancel: Option<CancelToken>,
     pub(crate) tag: u64,
     pub(crate) environment: Environment,
@@ -150,6 +156,7 @@ pub(crate) fn resolve(request: Request, budgets: Arc<Budgets>, inherited: &Inher
         stdin: request.stdin,
         merge_stderr: request.merge_stderr,
         survivors: request.survivors,
+        foreground: request.foreground,
         cancel: request.cancel,
         tag: request.tag,
         workdir,

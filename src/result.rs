@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::output::Capture;
+
 /// How the shell ended: a code or a signal, never both, never one made up from the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -121,6 +123,19 @@ pub struct Captured {
     pub spill_path: Option<PathBuf>,
     /// Why there is no such file, when there should be one.
     pub spill_error: Option<String>,
+}
+
+impl From<Capture> for Captured {
+    fn from(capture: Capture) -> Captured {
+        Captured {
+            bytes: capture.bytes,
+            total: capture.total,
+            omitted: capture.omitted,
+            omitted_at: capture.omitted_at,
+            spill_path: capture.spill_path,
+            spill_error: capture.spill_error,
+        }
+    }
 }
 
 /// What a foreground run gave.

@@ -49,6 +49,11 @@ fn events_are_for_poll_loops() {
 }
 
 #[test]
+fn a_host_is_woken_by_a_call_and_never_blocks() {
+    run("wake");
+}
+
+#[test]
 fn handles_are_used_from_many_threads() {
     run("threads");
 }

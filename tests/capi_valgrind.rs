@@ -61,6 +61,11 @@ fn events() {
 }
 
 #[test]
+fn wake() {
+    check("wake");
+}
+
+#[test]
 fn threads() {
     check("threads");
 }

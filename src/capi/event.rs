@@ -1,5 +1,8 @@
 //! Events, for hosts with an event loop.
 
+use std::ffi::c_void;
+use std::sync::Arc;
+
 use super::error::dsh_error_t;
 use super::executor::dsh_executor_t;
 use super::out::Descriptor;
@@ -50,6 +53,70 @@ pub unsafe extern "C" fn dsh_executor_event_fd(
 ) -> dsh_status_t {
     let fd = Descriptor(fd);
     border!(error, on executor, out fd, { executor.event_fd()? })
+}
+
+/// What dsh_executor_wake() is to call: `user_data` comes back in it.
+pub type dsh_wake_t = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
+
+/// What frees `user_data`, once nothing is called with it any more.
+pub type dsh_destroy_t = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
+
+/// Has `wake(user_data)` called whenever events begin to wait, in place of the descriptor or beside it: for hosts
+/// that are woken by a call. Replaces what was set before; NULL ends it. Events are kept from the first call on.
+///
+/// `wake` is called on a thread of the library, with all signals blocked, now and then on two at a time; and once during
+/// this call, on this thread, when events wait already. It must return soon, and may call dsh_next_event() and nothing
+/// else of the library. When it does not take the events itself, take them until none is left: it is called again only
+/// when the first event after that comes.
+///
+/// `destroy(user_data)` (may be NULL) is called exactly once: when `wake` was replaced or the executor is freed, and no
+/// call of it is under way; on the thread of that call or on one of the library. Also when this call fails, before it
+/// returns. Any thread; does not block.
+#[no_mangle]
+pub unsafe extern "C" fn dsh_executor_wake(
+    executor: Option<&dsh_executor_t>,
+    wake: dsh_wake_t,
+    user_data: *mut c_void,
+    destroy: dsh_destroy_t,
+    error: *mut *mut dsh_error_t,
+) -> dsh_status_t {
+    let callback = Callback { wake, user_data, destroy };
+    border!(error, on executor, { executor.set_wake(callback.into_wake())? })
+}
+
+/// A function of the host, and what belongs to it.
+struct Callback {
+    wake: dsh_wake_t,
+    user_data: *mut c_void,
+    destroy: dsh_destroy_t,
+}
+
+// SAFETY: the header tells the host on which threads its functions are called, and to pass data that bears it.
+unsafe impl Send for Callback {}
+// SAFETY: as above.
+unsafe impl Sync for Callback {}
+
+impl Callback {
+    fn into_wake(self) -> Option<Arc<dyn Fn() + Send + Sync>> {
+        self.wake?;
+        Some(Arc::new(move || self.call()))
+    }
+
+    fn call(&self) {
+        if let Some(wake) = self.wake {
+            // SAFETY: the host gave the function for just this, with this data, and it has not been destroyed.
+            unsafe { wake(self.user_data) }
+        }
+    }
+}
+
+impl Drop for Callback {
+    fn drop(&mut self) {
+        if let Some(destroy) = self.destroy {
+            // SAFETY: as above; a value is dropped once, and nobody calls it any more.
+            unsafe { destroy(self.user_data) }
+        }
+    }
 }
 
 /// Takes the next event that waits; `kind` is `DSH_EVENT_NONE` when none does. When the descriptor was readable, call

@@ -9,6 +9,7 @@ use super::handle::{release, Sealed};
 use super::out::Answer;
 use super::outcome::{dsh_outcome_t, dsh_survivor_t};
 use super::request::dsh_request_t;
+use super::result::dsh_result_t;
 use super::status::dsh_status_t;
 use super::text::copy;
 use crate::{Process, ProcessInfo, Status};
@@ -18,7 +19,8 @@ pub struct dsh_process_t(Sealed<Process>);
 
 handle!(dsh_process_t holds Process);
 
-/// Starts a command in the background and returns at once. No timeout applies. The process is the executor's until
+/// Starts a command in the background and returns at once. No timeout applies, unless the request says
+/// `DSH_REQUEST_FOREGROUND`. The process is the executor's until
 /// nothing of it is alive, whether or not the handle is kept. The handle is yours; free it with dsh_process_free().
 ///
 /// Errors as of dsh_run(). Any thread; does not block.
@@ -140,6 +142,20 @@ impl From<ProcessInfo> for dsh_process_info_t {
             held_by_len: outcome.map_or(0, |outcome| outcome.held_by.len() as u64),
         }
     }
+}
+
+/// What a process gave, as dsh_run() gives it, once it has settled. Of a process that was started with
+/// `DSH_REQUEST_FOREGROUND` exactly what dsh_run() would have given; of any other what it has given so far, with
+/// `timeout_ms` 0. Yours, each time it is asked for; free it with dsh_result_free().
+///
+/// `DSH_E_TIMED_OUT` when it has not settled yet. Any thread; does not block.
+#[no_mangle]
+pub unsafe extern "C" fn dsh_process_result(
+    process: Option<&dsh_process_t>,
+    result: *mut *mut dsh_result_t,
+    error: *mut *mut dsh_error_t,
+) -> dsh_status_t {
+    border!(error, on process, out result, { process.result()?.into() })
 }
 
 /// Descendants that are still alive after the command's end, as a list that is filled: at most `capacity` of them are

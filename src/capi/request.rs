@@ -20,6 +20,10 @@ pub const DSH_SURVIVORS_KILL: dsh_survivors_t = 1u32;
 /// In `dsh_request_t.flags`: stderr goes through stdout's pipe, so that both are kept in their order of arrival.
 /// Without it, the order between the two is not known.
 pub const DSH_REQUEST_MERGE_STDERR: u64 = 1u64;
+/// In `dsh_request_t.flags`: dsh_start() starts a foreground run that its caller does not wait for. `timeout_ms` and
+/// `stdout_max_bytes` apply, the process settles only once a forced stop is through, and dsh_process_result() then gives
+/// what dsh_run() would have given. For hosts with an event loop; dsh_run() does so anyway.
+pub const DSH_REQUEST_FOREGROUND: u64 = 2u64;
 
 /// A command and the terms it is to run under. Zero and NULL mean the executor's default. Everything it points to is
 /// read during the call only.
@@ -49,9 +53,10 @@ pub struct dsh_request_t {
     pub dsh_env_len: usize,
     /// Ends the command when cancelled. The handle may be freed once the call with this request has returned.
     pub cancel: *const dsh_cancel_t,
-    /// Timeout in milliseconds, capped by the executor's `max_timeout_ms`. Ignored by dsh_start().
+    /// Timeout in milliseconds, capped by the executor's `max_timeout_ms`. Ignored by dsh_start()
+    /// without `DSH_REQUEST_FOREGROUND`.
     pub timeout_ms: u64,
-    /// Bytes of stdout kept in memory. Ignored by dsh_start().
+    /// Bytes of stdout kept in memory. Ignored by dsh_start() without `DSH_REQUEST_FOREGROUND`.
     pub stdout_max_bytes: u64,
     /// Any number of the caller's; comes back in events and in dsh_process_info().
     pub tag: u64,
@@ -77,7 +82,7 @@ impl dsh_request_t {
     /// # Safety
     /// Its pointers are what the header says.
     pub(super) unsafe fn to_request(self) -> Result<Request> {
-        flags::<Self>("flags", self.flags, DSH_REQUEST_MERGE_STDERR)?;
+        flags::<Self>("flags", self.flags, DSH_REQUEST_MERGE_STDERR | DSH_REQUEST_FOREGROUND)?;
         reserved::<Self>("reserved", std::mem::offset_of!(Self, reserved), self.reserved)?;
         let no_input = self.input.is_null() && self.input_len == 0;
         let cancel = self.cancel.as_ref().map(|cancel| open(Some(cancel), "cancel")).transpose()?;
@@ -94,6 +99,7 @@ impl dsh_request_t {
                 .map(|(i, entry)| with_value(i, split(entry)))
                 .collect::<Result<_>>()?,
             merge_stderr: self.flags & DSH_REQUEST_MERGE_STDERR != 0,
+            foreground: self.flags & DSH_REQUEST_FOREGROUND != 0,
             survivors: survivors_of(self.survivors)?,
             cancel: cancel.cloned(),
             tag: self.tag,

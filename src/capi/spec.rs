@@ -6,7 +6,9 @@ use super::error::dsh_error_t;
 use super::executor::dsh_executor_t;
 use super::extensible::read;
 use super::handle::{release, Sealed};
-use super::request::{dsh_request_t, dsh_survivors_t, survivors_to_c, DSH_REQUEST_MERGE_STDERR};
+use super::request::{
+    dsh_request_t, dsh_survivors_t, survivors_to_c, DSH_REQUEST_FOREGROUND, DSH_REQUEST_MERGE_STDERR,
+};
 use super::status::dsh_status_t;
 use super::text::{c_string, Texts};
 use crate::Spec;
@@ -117,7 +119,8 @@ impl Resolved {
             grace_ms: spec.grace_ms(),
             drain_ms: spec.drain_ms(),
             tag: spec.tag,
-            flags: if spec.merge_stderr { DSH_REQUEST_MERGE_STDERR } else { 0 },
+            flags: if spec.merge_stderr { DSH_REQUEST_MERGE_STDERR } else { 0 }
+                | if spec.foreground { DSH_REQUEST_FOREGROUND } else { 0 },
             survivors: survivors_to_c(spec.survivors),
             reserved: 0,
         }

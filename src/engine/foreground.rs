@@ -51,7 +51,7 @@ pub(crate) fn drive(tending: &mut Tending, pipes: &mut Pipes, kit: &mut Kit, cen
             let table = table.as_ref().map(|table| table.as_ref().map_err(|errno| *errno));
             next = tending.step(Look { now: Instant::now(), leader: true, table });
         }
-        if next.result_ready {
+        if next.settled {
             return next;
         }
         let now = Instant::now();

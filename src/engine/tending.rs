@@ -27,6 +27,8 @@ const CHECK: Duration = Duration::from_millis(20);
 
 /// The terms under which a process is tended.
 pub(crate) struct Terms {
+    /// It settles only once a forced stop is through, and what comes later belongs to no result.
+    pub(crate) foreground: bool,
     /// When it times out.
     pub(crate) deadline: Option<Instant>,
     pub(crate) drain: Duration,
@@ -60,8 +62,8 @@ pub(crate) struct Next {
     pub(crate) table: bool,
     /// Read what is left in the pipes, mark the process as drained, and call again.
     pub(crate) drain: bool,
-    /// A foreground run has its result.
-    pub(crate) result_ready: bool,
+    /// The process has settled.
+    pub(crate) settled: bool,
     /// Nothing is left to be tended.
     pub(crate) over: bool,
 }
@@ -300,6 +302,7 @@ impl Tending {
         if !self.settled && (complete || (self.exited && drained)) {
             match self.stop {
                 None => self.settle_at_its_own_end(complete, now),
+                Some(_) if self.terms.foreground && stopping => {}
                 Some(_) => self.announce_settled(complete),
             }
         }
@@ -343,6 +346,9 @@ impl Tending {
     fn announce_settled(&mut self, complete: bool) {
         let held_by = if complete { Vec::new() } else { self.tree.holders(&self.terms.pipes) };
         self.settled = true;
+        if self.terms.foreground {
+            self.core.close_streams();
+        }
         self.core.settle(Settlement { pipes_held: !complete, held_by });
     }
 
@@ -366,9 +372,8 @@ impl Tending {
                 by(now.checked_add(CHECK));
             }
         }
-        let result_ready = self.settled && (self.stop.is_none() || self.gone || self.given_up);
         let table = !over && self.look_at.is_some_and(|at| now >= at);
-        Next { at, table, drain: self.drain_wanted, result_ready, over }
+        Next { at, table, drain: self.drain_wanted, settled: self.settled, over }
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Launch<'a> {
     pub(super) spills: &'a Arc<SpillStore>,
     pub(super) null: BorrowedFd<'a>,
     pub(super) alarm: Alarm,
-    /// For a background process: where it announces what happens to it. A foreground run has a timeout instead.
+    /// For a background process: where it announces what happens to it.
     pub(super) events: Option<Arc<Events>>,
     /// Where the guard learns of the command.
     pub(super) seat: Option<Seat>,
@@ -87,9 +87,8 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
     let started = Instant::now();
     let child = spawn::spawn(&plan).map_err(|failure| spawn_error(failure, spec))?;
 
-    let foreground = launch.events.is_none();
     let limits = |memory| Limits { memory, spill: spec.budgets.config().max_spill_bytes, keep: spec.keep() };
-    let stdout_limit = if foreground { spec.stdout_max_bytes } else { spec.max_output_bytes() };
+    let stdout_limit = if spec.foreground { spec.stdout_max_bytes } else { spec.max_output_bytes() };
     let collector = |memory, label| Collector::new(limits(memory), launch.spills.clone(), label);
     let label = if spec.merge_stderr { "output" } else { "stdout" };
     let core = Core::new(Birth {
@@ -100,12 +99,15 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
         grace: spec.budgets.grace(),
         merged: spec.merge_stderr,
         streams: [collector(stdout_limit, label), collector(spec.max_output_bytes(), "stderr")],
+        timeout_ms: if spec.foreground { spec.timeout_ms } else { 0 },
+        scrubbed: spec.environment.scrubbed().to_vec(),
         alarm: launch.alarm,
         events: launch.events,
     });
     let own_pipes = [Some(&stdout_read), stderr.as_ref().map(|(read, _)| read)];
     let terms = Terms {
-        deadline: if foreground { started.checked_add(spec.timeout()) } else { None },
+        foreground: spec.foreground,
+        deadline: if spec.foreground { started.checked_add(spec.timeout()) } else { None },
         drain: spec.budgets.drain(),
         survivors: spec.survivors,
         pipes: own_pipes.into_iter().flatten().filter_map(|end| inode(end).ok()).collect(),

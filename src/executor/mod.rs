@@ -21,10 +21,10 @@ use crate::fd::{self, StdioPlug};
 use crate::forked::Birthplace;
 use crate::live::{Live, Ticket};
 use crate::mark;
-use crate::output::{Capture, SpillStore};
-use crate::process::{Core, Process, Stream};
+use crate::output::SpillStore;
+use crate::process::Process;
 use crate::request::{self, Request, Spec};
-use crate::result::{Captured, RunResult};
+use crate::result::RunResult;
 use crate::spawn::{self, SpawnPath};
 use crate::tree::guard::{self, Guard};
 use crate::tree::Census;
@@ -134,7 +134,7 @@ impl Executor {
     /// not run.
     pub fn run(&self, request: impl Into<Request>) -> Result<RunResult> {
         let inner = self.inner()?;
-        let mut spec = inner.resolve(request.into())?;
+        let mut spec = inner.resolve(Request { foreground: true, ..request.into() })?;
         let ticket = inner.admit(&spec)?;
         let mut kit = inner.engine.kit()?;
         let (mut tending, mut pipes) = inner.launch(&mut spec, Alarm::Caller(kit.waker.clone()), None)?;
@@ -144,7 +144,7 @@ impl Executor {
             cancel.attach(&core);
         }
         let next = foreground::drive(&mut tending, &mut pipes, &mut kit, &inner.engine.census);
-        let result = result_of(&core, &spec);
+        let result = core.result();
         if next.over {
             inner.live.remove(core.id);
         }
@@ -153,8 +153,8 @@ impl Executor {
         result
     }
 
-    /// Starts a command in the background. No timeout applies; the process is the executor's until nothing of it is
-    /// alive, whether or not the handle is kept.
+    /// Starts a command in the background. No timeout applies, unless the request is `foreground`; the process is the
+    /// executor's until nothing of it is alive, whether or not the handle is kept.
     pub fn start(&self, request: impl Into<Request>) -> Result<Process> {
         let inner = self.inner()?;
         let mut spec = inner.resolve(request.into())?;
@@ -177,6 +177,15 @@ impl Executor {
         self.inner()?.events.descriptor().map_err(|error| {
             Error::system(Stage::Pipe, error.raw_os_error().unwrap_or(libc::EMFILE), "can't make the event descriptor")
         })
+    }
+
+    /// Has `wake` called when events begin to wait, in place of the descriptor or beside it; `None` ends that. It is
+    /// called on a thread of the library and must not block, nor call anything of the library but
+    /// [`next_event`](Executor::next_event); when events wait already, it is called once on this thread. It is dropped
+    /// when it is replaced or with the executor, possibly while a last call is under way on another thread.
+    pub fn set_wake(&self, wake: Option<Arc<dyn Fn() + Send + Sync>>) -> Result<()> {
+        self.inner()?.events.set_wake(wake);
+        Ok(())
     }
 
     /// The next event that waits, if there is one.
@@ -273,41 +282,19 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         // In a forked child all of this belongs to the parent.
-        if self.birthplace.is_here() && shutdown::shutdown(self, None).is_err() {
+        if !self.birthplace.is_here() {
+            return;
+        }
+        if shutdown::shutdown(self, None).is_err() {
             shutdown::abandon(self);
         }
+        self.events.set_wake(None); // processes whose handles live on hold the events too
     }
 }
 
 impl fmt::Debug for Executor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Executor").field("birthplace", &self.0.birthplace).finish_non_exhaustive()
-    }
-}
-
-fn result_of(core: &Core, spec: &Spec) -> Result<RunResult> {
-    let outcome = core
-        .outcome()
-        .ok_or_else(|| Error::new(ErrorKind::Panicked, Stage::Wait, "a run was said to be over without an outcome"))?;
-    Ok(RunResult {
-        outcome,
-        stdout: captured(core.stream(Stream::Stdout).capture()),
-        stderr: captured(core.stream(Stream::Stderr).capture()),
-        timeout_ms: spec.timeout_ms,
-        stdin_written: core.stdin_written.load(Ordering::Relaxed),
-        scrubbed: spec.environment.scrubbed().to_vec(),
-        process_id: core.id,
-    })
-}
-
-fn captured(capture: Capture) -> Captured {
-    Captured {
-        bytes: capture.bytes,
-        total: capture.total,
-        omitted: capture.omitted,
-        omitted_at: capture.omitted_at,
-        spill_path: capture.spill_path,
-        spill_error: capture.spill_error,
     }
 }
 
