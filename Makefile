@@ -40,9 +40,12 @@ test: tools lint unit c-memory demo
 lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --all-targets -- -D warnings
-	@# The guard is a program of its own, which the build script compiles.
-	clippy-driver --edition 2021 --crate-name dsh_guard --crate-type bin --cfg dsh_guard_program -C panic=abort \
-		--emit=metadata -o $(TARGET)/guard.rmeta -D warnings src/tree/guard/program.rs
+	@# The guard and the warden are programs of their own, which the build script compiles.
+	for program in tree/guard sandbox/warden; do \
+		clippy-driver --edition 2021 --crate-name "dsh_$${program#*/}" --crate-type bin --cfg dsh_guard_program \
+			-C panic=abort --emit=metadata -o "$(TARGET)/$${program#*/}.rmeta" -D warnings \
+			"src/$$program/program.rs" || exit 1; \
+	done
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps --document-private-items
 
 unit:

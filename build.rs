@@ -1,14 +1,14 @@
-//! Builds the guard program that the library embeds, generates the C header, and names the shared library.
+//! Builds the programs that the library embeds, generates the C header, and names the shared library.
 
 use std::env;
 
-#[path = "build/guard.rs"]
-mod guard;
 #[path = "build/header.rs"]
 mod header;
+#[path = "build/programs.rs"]
+mod programs;
 
 fn main() {
-    guard::compile();
+    programs::compile();
     header::generate().expect("the C header can be generated from src/capi");
     name_shared_library();
 }

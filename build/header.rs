@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// In the order in which the header tells them: what is used comes before what uses it.
-const NOUNS: [&str; 13] = [
-    "version", "status", "error", "config", "executor", "cancel", "request", "spec", "outcome", "result", "process",
-    "output", "event",
+const NOUNS: [&str; 15] = [
+    "version", "status", "error", "sandbox", "config", "executor", "cancel", "request", "spec", "outcome", "result",
+    "process", "facts", "output", "event",
 ];
 
 pub fn generate() -> Result<(), Box<dyn Error>> {

@@ -62,7 +62,7 @@
  *            it is read during the call.
  *
  * Blocking   dsh_run(), dsh_wait(), dsh_executor_shutdown() and dsh_executor_free() wait for commands; nothing else
- *            does. A host with an event loop uses dsh_start(), dsh_executor_event_fd() and dsh_next_event() instead.
+ *            does, but for the first confined command of an executor and dsh_sandbox_doctor(), which try the backends. A host with an event loop uses dsh_start(), dsh_executor_event_fd() and dsh_next_event() instead.
  *
  * Fork       In a forked child of the process that made a handle, every function on it gives `DSH_E_FORKED`, touches
  *            nothing and takes no lock; its `..._free` does nothing. Errors can be read and freed there.
@@ -115,6 +115,12 @@ typedef uint32_t dsh_feature_t;
 
 /// The library was built with its guard, which ends commands when the host dies.
 #define DSH_FEATURE_GUARD 3u
+
+/// The kernel has Landlock, of this version.
+#define DSH_FEATURE_LANDLOCK 4u
+
+/// `bwrap` is in PATH. Whether it works is for dsh_sandbox_doctor() to say.
+#define DSH_FEATURE_BUBBLEWRAP 5u
 
 /// The version of the library that was loaded, such as "0.1.0". Static text. Any thread; does not block.
 const char *dsh_version(void);
@@ -237,6 +243,171 @@ const char *dsh_error_message(const dsh_error_t *error);
 /// Frees an error and the text that it gave. NULL is fine. Does not block.
 void dsh_error_free(dsh_error_t *error);
 
+/* Confinement: what a command may do, and what the system has to keep it to that. --------------------------------- */
+
+/// In `dsh_sandbox_t.flags`: a workspace that is a linked git worktree may change those parts of the main repository that
+/// a commit needs: not its hooks, and not its configuration.
+#define DSH_SANDBOX_GIT_WORKTREE 1ull
+
+/// In `dsh_sandbox_t.flags` of a request: not so, whatever the executor's policy says.
+#define DSH_SANDBOX_NO_GIT_WORKTREE 2ull
+
+/// What confinement this system has. Yours; immutable.
+typedef struct dsh_doctor_t dsh_doctor_t;
+
+/// What carries a confinement out.
+typedef uint32_t dsh_backend_t;
+
+/// How much of the file system a command may change.
+typedef uint32_t dsh_sandbox_mode_t;
+
+/// How much of the network a command may use.
+typedef uint32_t dsh_network_t;
+
+/// What a confined command may do. Zero and NULL mean what the executor's policy says, and there the default. Everything
+/// it points to is read during the call only. Paths are absolute; they are resolved once, symbolic links followed.
+typedef struct {
+    /// `sizeof(dsh_sandbox_t)`.
+    size_t size;
+    /// The directory that `DSH_SANDBOX_WORKSPACE_WRITE` lets a command change. Default: the executor's `cwd`, whatever the
+    /// request's `workdir` is.
+    const char *workspace;
+    /// Further paths that `DSH_SANDBOX_WORKSPACE_WRITE` lets a command change. They have to exist.
+    const char *const *writable;
+    /// How many there are; 65,536 at most.
+    size_t writable_len;
+    /// Paths whose contents a command does not get to see. Those that do not exist are passed over.
+    const char *const *hidden;
+    /// How many there are; 65,536 at most.
+    size_t hidden_len;
+    /// The backends to be tried, in this order: `DSH_BACKEND_...`. Default: the runner if there is one, then all of the
+    /// system, bubblewrap before Landlock.
+    const dsh_backend_t *backends;
+    /// How many there are; 16 at most.
+    size_t backends_len;
+    /// The caller's own sandbox: a program (absolute, or found in PATH) and its first arguments, after which come the
+    /// shell, `-c` and the command. It finds the policy in DSH_SANDBOX_MODE, DSH_SANDBOX_WORKSPACE, DSH_SANDBOX_WRITABLE
+    /// (a list with `:`) and DSH_SANDBOX_NETWORK, and is trusted to enforce it.
+    const char *const *runner;
+    /// How many there are; 65,536 at most.
+    size_t runner_len;
+    /// A line on stderr that contains one of these, whatever the case, says together with a non-zero exit that the runner
+    /// itself failed and the command did not run. Required with a runner.
+    const char *const *runner_failures;
+    /// How many there are; 65,536 at most.
+    size_t runner_failures_len;
+    /// `DSH_SANDBOX_...GIT_WORKTREE` bits. Others are refused.
+    uint64_t flags;
+    /// `DSH_SANDBOX_...`
+    dsh_sandbox_mode_t mode;
+    /// `DSH_NETWORK_...`
+    dsh_network_t network;
+} dsh_sandbox_t;
+
+/// What was found out about one backend by really running something under it. Part of lists; it never grows.
+typedef struct {
+    /// What was tried.
+    const char *tried;
+    /// What came back.
+    const char *message;
+    /// What would mend it. NULL when it works.
+    const char *remedy;
+    /// Which backend.
+    dsh_backend_t backend;
+    /// 1 when it confines commands here.
+    uint32_t usable;
+    /// 1 when it also gives them a network of their own, or none.
+    uint32_t network;
+    /// The version of its interface; 0 when it has none.
+    uint32_t version;
+    /// The `errno` of what failed; 0 when nothing did, or no system call.
+    int32_t error_number;
+    /// 0.
+    uint32_t reserved;
+} dsh_backend_report_t;
+
+/// What the doctor found. What it points to lives as long as the doctor.
+typedef struct {
+    /// `sizeof(dsh_doctor_info_t)`, set by the caller.
+    size_t size;
+    /// The whole report as text for people.
+    const char *text;
+    /// The backends in the order in which they are tried by default.
+    const dsh_backend_report_t *backends;
+    /// How many there are.
+    size_t backends_len;
+    /// Facts of the system that decide about them, `NAME=VALUE` each.
+    const char *const *facts;
+    /// How many there are.
+    size_t facts_len;
+} dsh_doctor_info_t;
+
+/// In a policy: what the executor's policy says, and there `DSH_SANDBOX_READ_ONLY`. In facts: nobody has asked for
+/// confinement.
+#define DSH_SANDBOX_DEFAULT 0u
+
+/// Nothing but /dev/null and a private directory for temporary files, in TMPDIR.
+#define DSH_SANDBOX_READ_ONLY 1u
+
+/// That, and the workspace with everything below it, and further writable paths.
+#define DSH_SANDBOX_WORKSPACE_WRITE 2u
+
+/// No confinement.
+#define DSH_SANDBOX_DANGER_FULL_ACCESS 3u
+
+/// What the executor's policy says, and there `DSH_NETWORK_FULL`.
+#define DSH_NETWORK_DEFAULT 0u
+
+/// Whatever the host can reach.
+#define DSH_NETWORK_FULL 1u
+
+/// A loopback interface of the command's own: its processes reach each other, and nobody else. Bubblewrap only.
+#define DSH_NETWORK_LOOPBACK 2u
+
+/// No sockets but those of the file system (AF_UNIX), which can be reached as far as its permissions let them, and of
+/// the kernel's own services (AF_NETLINK).
+#define DSH_NETWORK_NONE 3u
+
+/// None: full access, or no confinement.
+#define DSH_BACKEND_NONE 0u
+
+/// `bwrap`: namespaces, so that what is forbidden is not even there (Linux).
+#define DSH_BACKEND_BUBBLEWRAP 1u
+
+/// Landlock, in the command itself and without a helper program (Linux 5.13).
+#define DSH_BACKEND_LANDLOCK 2u
+
+/// `sandbox-exec` (macOS). Never run.
+#define DSH_BACKEND_SEATBELT 3u
+
+/// The caller's own program.
+#define DSH_BACKEND_RUNNER 4u
+
+/// Makes a policy all zero but for its size: `dsh_sandbox_init(&sandbox, sizeof sandbox)`.
+///
+/// `DSH_E_NULL`, or `DSH_E_STRUCT` for an impossible size; then nothing is written. Any thread; does not block.
+dsh_status_t dsh_sandbox_init(dsh_sandbox_t *sandbox, size_t size);
+
+/// The name of a mode: "read-only", "workspace-write" or "danger-full-access"; of any other number "". Static text. Any
+/// thread, also in a forked child; does not block.
+const char *dsh_sandbox_mode_str(dsh_sandbox_mode_t mode);
+
+/// Whether `mode` is strictly wider than `than`: 1 or 0; 0 when either is no mode. What a caller could ask for when a
+/// command was denied something. Any thread, also in a forked child; does not block.
+uint32_t dsh_sandbox_is_wider(dsh_sandbox_mode_t mode, dsh_sandbox_mode_t than);
+
+/// Tries every backend of the system with a shell that does nothing, and reports what works, why not more, and what
+/// would mend it. Needs no executor. The report is yours; free it with dsh_doctor_free().
+///
+/// Blocks for some milliseconds per backend, and 10 seconds at most when one hangs. Any thread.
+dsh_status_t dsh_sandbox_doctor(dsh_doctor_t **doctor, dsh_error_t **error);
+
+/// Fills in what the doctor found. Any thread; does not block.
+dsh_status_t dsh_doctor_info(const dsh_doctor_t *doctor, dsh_doctor_info_t *info, dsh_error_t **error);
+
+/// Frees a report and the text that it gave. NULL is fine. Any thread, as the last call; does not block.
+void dsh_doctor_free(dsh_doctor_t *doctor);
+
 /* Budgets: what an executor allows. ------------------------------------------------------------------------------- */
 
 /// In `dsh_config_t.flags`: commands get nothing of the host's environment.
@@ -293,6 +464,9 @@ typedef struct {
     dsh_keep_t keep;
     /// Must be 0.
     uint32_t reserved;
+    /// The policy under which commands are confined, where their requests say nothing else. Default: no confinement. In
+    /// settings, it tells whether and how the executor confines.
+    const dsh_sandbox_t *sandbox;
 } dsh_config_t;
 
 /// The last bytes: errors and results come at the end. The default.
@@ -373,9 +547,11 @@ dsh_status_t dsh_executor_config(const dsh_executor_t *executor, dsh_settings_t 
 /// Ends every process tree that the executor owns, and waits until they are gone. No command is started any more
 /// (`DSH_E_SHUTDOWN`); handles of processes and results stay readable. Any number of calls, from any thread.
 ///
-/// Blocks for `timeout_ms` at most; 0 means the default, which is `grace_ms` and one second. `DSH_E_TIMED_OUT` when
+/// Blocks for `timeout_ms` at most; 0 means the default, which is the longest grace of what is live and one second. `DSH_E_TIMED_OUT` when
 /// something is still being ended then; the call may be repeated.
-dsh_status_t dsh_executor_shutdown(const dsh_executor_t *executor, uint64_t timeout_ms, dsh_error_t **error);
+dsh_status_t dsh_executor_shutdown(const dsh_executor_t *executor,
+                                   uint64_t timeout_ms,
+                                   dsh_error_t **error);
 
 /// Shuts the executor down, unless that was done, and frees it. NULL is fine.
 ///
@@ -464,6 +640,8 @@ typedef struct {
     dsh_survivors_t survivors;
     /// Must be 0.
     uint32_t reserved;
+    /// The policy to confine the command under, where it differs from the executor's. NULL: the executor's.
+    const dsh_sandbox_t *sandbox;
 } dsh_request_t;
 
 /// They stay, owned by the executor: listed in the result, their pipes drained, ended with the executor. The default.
@@ -514,8 +692,8 @@ typedef struct {
     uint64_t flags;
     /// What happens to descendants that outlive the command.
     dsh_survivors_t survivors;
-    /// 0.
-    uint32_t reserved;
+    /// The mode that it would be confined under; `DSH_SANDBOX_DEFAULT` when nobody has asked for confinement.
+    dsh_sandbox_mode_t sandbox_mode;
 } dsh_spec_info_t;
 
 /// Tells what would run, and starts nothing. Yours; free it with dsh_spec_free().
@@ -691,7 +869,7 @@ typedef struct {
 /// Errors of the request: `DSH_E_STRUCT`, `DSH_E_FLAGS`, `DSH_E_INVALID`, `DSH_E_COMMAND_NUL`, `DSH_E_ENV_NAME`,
 /// `DSH_E_ENV_RESERVED`, `DSH_E_ENV_TOO_BIG`, `DSH_E_CANCELLED`. Of the place: `DSH_E_WORKDIR_MISSING`,
 /// `DSH_E_WORKDIR_NOT_DIR`, `DSH_E_WORKDIR_DENIED`, `DSH_E_WORKDIR_UNUSABLE`, `DSH_E_SHELL_MISSING`. Of the system:
-/// `DSH_E_SPAWN`, `DSH_E_SYSTEM`. Of the executor: `DSH_E_SHUTDOWN`.
+/// `DSH_E_SPAWN`, `DSH_E_SYSTEM`, `DSH_E_SANDBOX_UNAVAILABLE`. Of the executor: `DSH_E_SHUTDOWN`.
 dsh_status_t dsh_run(const dsh_executor_t *executor,
                      const dsh_request_t *request,
                      dsh_result_t **result,
@@ -810,6 +988,72 @@ dsh_status_t dsh_process_held_by(const dsh_process_t *process,
 ///
 /// Any thread, as the last call on this handle; does not block.
 void dsh_process_free(dsh_process_t *process);
+
+/* What is known of the confinement of a command. ------------------------------------------------------------------ */
+
+/// How much of the policy the backend enforces.
+typedef uint32_t dsh_enforcement_t;
+
+/// Whether the confinement has kept a command from something.
+typedef uint32_t dsh_denied_t;
+
+/// What is known of the confinement of a command. What it points to lives as long as the handle that it was read out of.
+typedef struct {
+    /// `sizeof(dsh_sandbox_facts_t)`, set by the caller.
+    size_t size;
+    /// The workspace without symbolic links. NULL under full access.
+    const char *workspace;
+    /// What the policy says and the backend can't enforce here, a name each: "metadata" (modes, owners, times and
+    /// attributes of files), "hidden-names", "truncate", "ioctl-dev", "signal", "abstract-unix-socket",
+    /// "private-loopback". NULL when nothing.
+    const char *const *missing;
+    /// How many there are.
+    size_t missing_len;
+    /// The path that the command was kept from, absolute. NULL unless `denied` is `DSH_DENIED_YES`.
+    const char *denied_path;
+    /// The rule that forbids it, in a few words. NULL unless `denied` is `DSH_DENIED_YES`.
+    const char *denied_rule;
+    /// Why the backend failed to set itself up, in which case the command did not run. NULL when it did not fail. Of
+    /// processes only: dsh_run() and dsh_process_result() give `DSH_E_SANDBOX_UNAVAILABLE`.
+    const char *runner_failed;
+    /// The mode that it ran under; `DSH_SANDBOX_DEFAULT` when nobody has asked for confinement, and then everything else
+    /// here is 0.
+    dsh_sandbox_mode_t mode;
+    /// What confined it.
+    dsh_backend_t backend;
+    /// How much is enforced.
+    dsh_enforcement_t enforcement;
+    /// Whether it was kept from something; known once the process has settled.
+    dsh_denied_t denied;
+    /// The network that it could use.
+    dsh_network_t network;
+    /// 0.
+    uint32_t reserved;
+} dsh_sandbox_facts_t;
+
+/// Nothing: full access, or no confinement.
+#define DSH_ENFORCEMENT_NONE 0u
+
+/// All of it.
+#define DSH_ENFORCEMENT_FULL 1u
+
+/// Not what `missing` names.
+#define DSH_ENFORCEMENT_PARTIAL 2u
+
+/// There is no telling (yet), or it did not matter to the command.
+#define DSH_DENIED_UNKNOWN 0u
+
+/// Nothing shows that it has.
+#define DSH_DENIED_NO 1u
+
+/// It has.
+#define DSH_DENIED_YES 2u
+
+/// Fills in what is known of the confinement of a run. Any thread; does not block.
+dsh_status_t dsh_result_sandbox(const dsh_result_t *result, dsh_sandbox_facts_t *facts, dsh_error_t **error);
+
+/// Fills in what is known of the confinement of a process; final once it has settled. Any thread; does not block.
+dsh_status_t dsh_process_sandbox(const dsh_process_t *process, dsh_sandbox_facts_t *facts, dsh_error_t **error);
 
 /* Reading the output of a background process. --------------------------------------------------------------------- */
 
@@ -992,12 +1236,15 @@ template <class Struct> inline Struct dsh_init_value()
 #define DSH_INIT_VALUE(type) { .size = sizeof(type) }
 #endif
 
+#define DSH_SANDBOX_INIT DSH_INIT_VALUE(dsh_sandbox_t)
+#define DSH_DOCTOR_INFO_INIT DSH_INIT_VALUE(dsh_doctor_info_t)
 #define DSH_CONFIG_INIT DSH_INIT_VALUE(dsh_config_t)
 #define DSH_STATS_INIT DSH_INIT_VALUE(dsh_stats_t)
 #define DSH_REQUEST_INIT DSH_INIT_VALUE(dsh_request_t)
 #define DSH_SPEC_INFO_INIT DSH_INIT_VALUE(dsh_spec_info_t)
 #define DSH_RESULT_INFO_INIT DSH_INIT_VALUE(dsh_result_info_t)
 #define DSH_PROCESS_INFO_INIT DSH_INIT_VALUE(dsh_process_info_t)
+#define DSH_SANDBOX_FACTS_INIT DSH_INIT_VALUE(dsh_sandbox_facts_t)
 #define DSH_CHUNK_INFO_INIT DSH_INIT_VALUE(dsh_chunk_info_t)
 #define DSH_READING_INIT DSH_INIT_VALUE(dsh_reading_t)
 #define DSH_EVENT_INIT DSH_INIT_VALUE(dsh_event_t)

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::environment::Policy;
 use crate::error::{Error, ErrorKind, Result, Stage};
+use crate::sandbox::SandboxPolicy;
 
 /// Which part of a stream stays in memory once it is longer than its cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,6 +56,8 @@ pub struct Config {
     pub guard: bool,
     /// Whether spill files are left behind when the executor ends. Default off.
     pub keep_spill_files: bool,
+    /// The policy under which commands are confined, where their requests say nothing else. Default: none.
+    pub sandbox: Option<SandboxPolicy>,
 }
 
 impl Default for Config {
@@ -76,6 +79,7 @@ impl Default for Config {
             env_deny: Vec::new(),
             guard: true,
             keep_spill_files: false,
+            sandbox: None,
         }
     }
 }
@@ -94,6 +98,7 @@ impl Budgets {
         let policy =
             Policy { inherit: asked.inherit_env, allow: asked.env_allow.clone(), deny: asked.env_deny.clone() };
         policy.validate()?;
+        asked.sandbox.iter().try_for_each(SandboxPolicy::validate)?;
         let shell = resolve_shell(asked.shell.as_deref().unwrap_or(Path::new("bash")))?;
         let max_timeout_ms = or(asked.max_timeout_ms, 600_000);
         let grace_ms = or(asked.grace_ms, 3_000);
@@ -187,12 +192,16 @@ fn resolve_shell(shell: &Path) -> Result<PathBuf> {
     if shell.as_os_str().is_empty() {
         return Err(missing(libc::ENOENT, "is empty"));
     }
+    in_path(shell).ok_or_else(|| missing(libc::ENOENT, "not found in PATH"))
+}
+
+/// The program of this name, which has no `/`, in PATH.
+pub(crate) fn in_path(name: &Path) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     env::split_paths(&path)
         .filter(|folder| folder.is_absolute()) // a relative one would name another file after the host's next chdir
-        .map(|folder| folder.join(shell))
+        .map(|folder| folder.join(name))
         .find(|candidate| executable(candidate).is_ok())
-        .ok_or_else(|| missing(libc::ENOENT, "not found in PATH"))
 }
 
 fn executable(path: &Path) -> std::result::Result<(), i32> {

@@ -1,10 +1,17 @@
 //! Descriptors: made close-on-exec, and never one of the three that belong to the host's standard streams.
 
+#[cfg(target_os = "linux")]
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::io::{Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
+
+#[cfg(target_os = "linux")]
+use crate::signals::Shield;
 
 /// Moves a descriptor that landed on 0, 1 or 2 to a higher number.
 ///
@@ -40,6 +47,43 @@ pub(crate) fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
     // A pipe's or eventfd's description has no other status flag worth keeping, so nothing has to be read first.
     fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     Ok(())
+}
+
+/// A file in memory with these bytes, at its beginning. The host's limit on file sizes holds for it too.
+#[cfg(target_os = "linux")]
+pub(crate) fn in_memory(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
+    use nix::sys::memfd::{memfd_create, MFdFlags};
+    let mut shield = Shield::for_host();
+    shield.raise(); // the limit comes as a signal
+    let mut file = File::from(above_stdio(memfd_create(name, MFdFlags::MFD_CLOEXEC)?)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// Two ends of a socket that keeps messages apart and passes descriptors, close-on-exec; the first is non-blocking.
+#[cfg(target_os = "linux")]
+pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
+    let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+    set_nonblocking(&ours)?;
+    Ok((above_stdio(ours)?, above_stdio(theirs)?))
+}
+
+/// The descriptor in the message that waits in this non-blocking socket, if there is one.
+#[cfg(target_os = "linux")]
+pub(crate) fn received(socket: &OwnedFd) -> Option<OwnedFd> {
+    use nix::sys::socket::{recvmsg, ControlMessageOwned, MsgFlags};
+    let (mut byte, mut space) = ([0u8; 1], nix::cmsg_space!(RawFd));
+    let mut parts = [io::IoSliceMut::new(&mut byte)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags).ok()?;
+    let raw = message.cmsgs().ok()?.find_map(|part| match part {
+        ControlMessageOwned::ScmRights(descriptors) => descriptors.first().copied(),
+        _ => None,
+    })?;
+    // SAFETY: the kernel has just made it for this message, and nobody else owns it.
+    above_stdio(unsafe { OwnedFd::from_raw_fd(raw) }).ok()
 }
 
 /// `/dev/null`, open for reading and writing.

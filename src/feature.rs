@@ -1,5 +1,6 @@
 //! What this build on this system can.
 
+use crate::sandbox;
 use crate::spawn::{self, SpawnPath};
 use crate::tree::guard;
 
@@ -13,6 +14,10 @@ pub enum Feature {
     Vfork,
     /// The guard, which ends commands when the host dies, is built in.
     Guard,
+    /// The kernel has Landlock, of this version.
+    Landlock,
+    /// `bwrap` is in PATH.
+    Bubblewrap,
 }
 
 impl Feature {
@@ -22,6 +27,8 @@ impl Feature {
             Feature::Pidfd => has_pidfds().into(),
             Feature::Vfork => (spawn::path() == SpawnPath::Vfork).into(),
             Feature::Guard => guard::AVAILABLE.into(),
+            Feature::Landlock => sandbox::landlock_version(),
+            Feature::Bubblewrap => sandbox::has_bubblewrap().into(),
         }
     }
 }

@@ -24,6 +24,7 @@
 //!   the two threads of an executor (`reader`, `reaper`);
 //! - `process`, `read`, `event`, `cancel`: what is known of a process, and how it is read, announced and stopped;
 //! - `request`, `config`, `environment`, `result`, `error`: what is asked, allowed, passed on and told;
+//! - `sandbox`: confinement: the policy, what carries it out, and what becomes known of it;
 //! - `output`: the tail in memory, the spill file, reads by offset;
 //! - `tree`: the leader, its descendants, the process table, and the guard that outlives the host;
 //! - `spawn`: creating the child; `mark`, `signals`, `fd`, `forked`: small things that many need.
@@ -31,6 +32,8 @@
 mod cancel;
 mod capi;
 mod config;
+#[cfg(target_os = "linux")]
+mod embedded;
 mod engine;
 mod environment;
 mod error;
@@ -46,6 +49,7 @@ mod process;
 mod read;
 mod request;
 mod result;
+mod sandbox;
 mod signals;
 mod spawn;
 mod tree;
@@ -59,4 +63,8 @@ pub use process::{Process, ProcessInfo, Status, Stream};
 pub use read::{Chunk, Reading};
 pub use request::{Request, Spec, Survivors};
 pub use result::{Captured, Exit, Outcome, RunResult, StopBy, StopStage, Survivor, Usage};
+pub use sandbox::{
+    sandbox_doctor, Backend, BackendReport, Denied, Doctor, Enforcement, Evidence, Mode, Network, Runner, SandboxFacts,
+    SandboxPolicy,
+};
 pub use spawn::SpawnPath;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -16,6 +16,7 @@ use crate::forked::Birthplace;
 use crate::output::Collector;
 use crate::read::{self, Chunk, Reading};
 use crate::result::{Exit, Outcome, RunResult, StopBy, StopStage, Survivor};
+use crate::sandbox::{Confinement, SandboxFacts};
 use crate::tree::LeaderExit;
 
 /// One of the two streams of a process.
@@ -81,6 +82,12 @@ impl State {
         first && running
     }
 
+    /// The leader has ended although nothing was signalled yet: whatever was ordered has not cut it short. But whoever
+    /// killed it has been told that it was still to be killed, and that stands.
+    fn ended_unstopped(&mut self) {
+        self.cause = self.cause.filter(|cause| *cause == StopBy::Kill);
+    }
+
     fn leader_exited(&mut self, exit: LeaderExit) {
         debug_assert!(self.exit.is_none(), "a leader exits once");
         self.exit = Some(exit);
@@ -110,8 +117,14 @@ pub(crate) struct Core {
     timeout_ms: u64,
     /// Names of host variables that the command did not get.
     scrubbed: Vec<OsString>,
+    workdir: PathBuf,
+    /// What is known of its confinement before it has settled.
+    sandbox: Option<SandboxFacts>,
+    /// And once it has.
+    sandbox_end: OnceLock<SandboxFacts>,
     pub(crate) stdin_written: AtomicU64,
     open_streams: AtomicU8,
+    merged: bool,
     /// What was in the pipes when the drain limit passed has been taken in.
     drained: AtomicBool,
     state: Mutex<State>,
@@ -135,9 +148,13 @@ pub(crate) struct Birth {
     pub(crate) streams: [Collector; 2],
     pub(crate) timeout_ms: u64,
     pub(crate) scrubbed: Vec<OsString>,
+    pub(crate) workdir: PathBuf,
+    pub(crate) sandbox: Option<SandboxFacts>,
     pub(crate) alarm: Alarm,
     pub(crate) events: Option<Arc<Events>>,
 }
+
+const DRIVER_LOST: &str = "the thread that drove the process is gone";
 
 impl Core {
     pub(crate) fn new(birth: Birth) -> Arc<Core> {
@@ -154,8 +171,12 @@ impl Core {
             streams: [Mutex::new(stdout), Mutex::new(stderr)],
             timeout_ms: birth.timeout_ms,
             scrubbed: birth.scrubbed,
+            workdir: birth.workdir,
+            sandbox: birth.sandbox,
+            sandbox_end: OnceLock::new(),
             stdin_written: AtomicU64::new(0),
             open_streams: AtomicU8::new(if birth.merged { 1 } else { 2 }),
+            merged: birth.merged,
             drained: AtomicBool::new(false),
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
@@ -188,6 +209,11 @@ impl Core {
 
     pub(crate) fn enter_stage(&self, stage: StopStage) {
         self.state.lock().stage = stage;
+    }
+
+    /// See [`State::ended_unstopped`].
+    pub(crate) fn ended_unstopped(&self) {
+        self.state.lock().ended_unstopped();
     }
 
     pub(crate) fn leader_exited(&self, exit: LeaderExit) {
@@ -229,6 +255,19 @@ impl Core {
         self.announce(EventKind::Settled);
     }
 
+    /// Takes down what the confinement has come to. To be called when everything else is final, before it settles.
+    pub(crate) fn conclude(&self, confinement: &mut Confinement) {
+        let exit = self.state.lock().exit.map_or(Exit::Unknown, |exit| exit.exit);
+        let stream = if self.merged { Stream::Stdout } else { Stream::Stderr };
+        let errors = self.stream(stream).capture().bytes;
+        let _ = self.sandbox_end.set(confinement.conclude(exit, &errors, &self.workdir));
+    }
+
+    /// What is known of its confinement so far; `None` when nobody has asked for one.
+    pub(crate) fn sandbox(&self) -> Option<&SandboxFacts> {
+        self.sandbox_end.get().or(self.sandbox.as_ref())
+    }
+
     pub(crate) fn set_survivors(&self, survivors: Vec<Survivor>) {
         self.state.lock().survivors = survivors;
     }
@@ -246,6 +285,7 @@ impl Core {
     pub(crate) fn fail(&self) {
         self.state.lock().failed = true;
         self.changed.notify_all();
+        self.announce(EventKind::Settled); // as far as it ever will
     }
 
     pub(crate) fn announce(&self, kind: EventKind) {
@@ -262,7 +302,7 @@ impl Core {
                 return Ok(());
             }
             if state.failed {
-                return Err(Error::new(ErrorKind::Panicked, Stage::Wait, "the thread that drove the process is gone"));
+                return Err(Error::new(ErrorKind::Panicked, Stage::Wait, DRIVER_LOST));
             }
             match until {
                 None => self.changed.wait(&mut state),
@@ -278,6 +318,13 @@ impl Core {
 
     /// What it gave. Only once it has settled.
     pub(crate) fn result(&self) -> Result<RunResult> {
+        if let Some(reason) = self.sandbox_end.get().and_then(|facts| facts.runner_failed.as_ref()) {
+            let message = format!("sandbox: {reason}");
+            return Err(Error::new(ErrorKind::SandboxUnavailable, Stage::Sandbox, message));
+        }
+        if self.state.lock().failed {
+            return Err(Error::new(ErrorKind::Panicked, Stage::Wait, DRIVER_LOST));
+        }
         let unsettled = || Error::new(ErrorKind::TimedOut, Stage::Wait, format!("process {} has not settled", self.id));
         Ok(RunResult {
             outcome: self.outcome().filter(|_| self.is_settled()).ok_or_else(unsettled)?,
@@ -287,6 +334,7 @@ impl Core {
             stdin_written: self.stdin_written.load(Ordering::Relaxed),
             scrubbed: self.scrubbed.clone(),
             process_id: self.id,
+            sandbox: self.sandbox().cloned(),
         })
     }
 
@@ -332,6 +380,8 @@ pub struct ProcessInfo {
     pub totals: [u64; 2],
     /// Bytes of stdin taken.
     pub stdin_written: u64,
+    /// What is known of its confinement; `None` when nobody has asked for one. Final once the process has settled.
+    pub sandbox: Option<SandboxFacts>,
 }
 
 /// A process in the background. Clones are the same process; dropping a handle does not kill it.
@@ -382,7 +432,8 @@ impl Process {
         self.core()?.wait(limit.and_then(|limit| Instant::now().checked_add(limit)))
     }
 
-    /// What it gave, as a run gives it. [`ErrorKind::TimedOut`] as long as it has not settled.
+    /// What it gave, as a run gives it. [`ErrorKind::TimedOut`] as long as it has not settled, and
+    /// [`ErrorKind::SandboxUnavailable`] when its confinement could not be set up.
     ///
     /// Of a process that was started as `foreground` this is exactly what [`Executor::run`](crate::Executor::run) would
     /// have returned. Of any other, what it has given so far: survivors' output may still come, and there is no timeout
@@ -407,6 +458,7 @@ impl Process {
             outcome: core.outcome(),
             totals: [Stream::Stdout, Stream::Stderr].map(|stream| core.stream(stream).total()),
             stdin_written: core.stdin_written.load(Ordering::Relaxed),
+            sandbox: core.sandbox().cloned(),
         })
     }
 
@@ -457,6 +509,16 @@ mod tests {
         state.leader_exited(exited(Exit::Code(0)));
         assert!(!state.order_stop(StopBy::Kill));
         assert_eq!((state.cause, state.order), (None, Some(StopBy::Kill)));
+    }
+
+    #[test]
+    fn a_stop_that_came_too_late_to_signal_anything_is_no_cause() {
+        let mut state = State::default();
+        assert!(state.order_stop(StopBy::Cancel));
+        state.leader_exited(exited(Exit::Code(0)));
+        state.ended_unstopped();
+        state.settled = Some(Settlement::default());
+        assert_eq!((state.cause, state.order, state.status()), (None, Some(StopBy::Cancel), Status::Completed));
     }
 
     #[test]

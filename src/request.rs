@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cancel::CancelToken;
-use crate::config::{c_path, Budgets, Keep};
+use crate::config::{c_path, Budgets, Config, Keep};
 use crate::environment::{self, Environment, Inherited};
 use crate::error::{Error, ErrorKind, Result, Stage};
+use crate::sandbox::{Mode, SandboxPolicy, Terms};
 
 /// What happens to descendants that are still alive when the command has ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +48,8 @@ pub struct Request {
     /// settles only once a forced stop is through, and [`Process::result`](crate::Process::result) is what a run of it
     /// would have given. [`Executor::run`](crate::Executor::run) does so anyway.
     pub foreground: bool,
+    /// The policy to confine it under, where it differs from the executor's.
+    pub sandbox: Option<SandboxPolicy>,
     /// Ends the command when cancelled. One token may serve many requests.
     pub cancel: Option<CancelToken>,
     /// Any number of the caller's; comes back in events and in what is known of the process.
@@ -77,10 +80,21 @@ pub struct Spec {
     pub(crate) merge_stderr: bool,
     pub(crate) survivors: Survivors,
     pub(crate) foreground: bool,
+    pub(crate) sandbox: Sandbox,
     pub(crate) cancel: Option<CancelToken>,
     pub(crate) tag: u64,
     pub(crate) environment: Environment,
     pub(crate) budgets: Arc<Budgets>,
+}
+
+/// Whether a command is confined.
+#[derive(Debug, Clone)]
+pub(crate) enum Sandbox {
+    /// Nobody has asked for it.
+    Off,
+    /// The policy is full access.
+    FullAccess,
+    Confined(Arc<Terms>),
 }
 
 impl Spec {
@@ -124,6 +138,15 @@ impl Spec {
         self.budgets.config().drain_ms
     }
 
+    /// The mode it would be confined under; `None` when nobody has asked for confinement.
+    pub fn sandbox_mode(&self) -> Option<Mode> {
+        match &self.sandbox {
+            Sandbox::Off => None,
+            Sandbox::FullAccess => Some(Mode::DangerFullAccess),
+            Sandbox::Confined(terms) => Some(terms.mode),
+        }
+    }
+
     /// Names of host variables that the command does not get because they look like credentials or are denied.
     pub fn scrubbed(&self) -> &[OsString] {
         self.environment.scrubbed()
@@ -148,7 +171,14 @@ pub(crate) fn resolve(request: Request, budgets: Arc<Budgets>, inherited: &Inher
     let config = budgets.config();
     let workdir = workdir(request.workdir.as_deref(), config.cwd.as_deref())?;
     let or = |asked: u64, default: u64| if asked == 0 { default } else { asked };
-    let environment = environment::layer(inherited, &workdir, &request.env, &request.dsh_env)?;
+    let sandbox = confine(request.sandbox, config, &workdir)?;
+    let mut env = request.env;
+    if matches!(sandbox, Sandbox::Confined(_)) {
+        // The host's is not the command's: it gets one that it can write to, unless the request names one.
+        let hosts = ["TMPDIR", "TMPPREFIX"].map(|name| (name.into(), None));
+        env.splice(0..0, hosts);
+    }
+    let environment = environment::layer(inherited, &workdir, &env, &request.dsh_env)?;
     Ok(Spec {
         command,
         timeout_ms: or(request.timeout_ms, config.timeout_ms).min(config.max_timeout_ms),
@@ -157,12 +187,25 @@ pub(crate) fn resolve(request: Request, budgets: Arc<Budgets>, inherited: &Inher
         merge_stderr: request.merge_stderr,
         survivors: request.survivors,
         foreground: request.foreground,
+        sandbox,
         cancel: request.cancel,
         tag: request.tag,
         workdir,
         environment,
         budgets,
     })
+}
+
+fn confine(asked: Option<SandboxPolicy>, config: &Config, workdir: &Path) -> Result<Sandbox> {
+    let policy = match (asked, &config.sandbox) {
+        (None, None) => return Ok(Sandbox::Off),
+        (asked, base) => {
+            let asked = asked.unwrap_or_default();
+            base.as_ref().map_or(asked.clone(), |base| asked.over(base))
+        }
+    };
+    let cwd = self::workdir(None, config.cwd.as_deref())?;
+    Ok(Terms::resolve(policy, &cwd, workdir)?.map_or(Sandbox::FullAccess, |terms| Sandbox::Confined(Arc::new(terms))))
 }
 
 /// The absolute working directory. Whether it can be entered is found out by entering it.
@@ -204,7 +247,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::Config;
 
     fn resolve_with(request: Request, config: &Config) -> Result<Spec> {
         let budgets = Budgets::new(config).unwrap();

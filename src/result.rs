@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::output::Capture;
+use crate::sandbox::SandboxFacts;
 
 /// How the shell ended: a code or a signal, never both, never one made up from the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,4 +156,6 @@ pub struct RunResult {
     pub scrubbed: Vec<OsString>,
     /// The library's number of the process, unique in its executor.
     pub process_id: u64,
+    /// What is known of its confinement; `None` when nobody has asked for one.
+    pub sandbox: Option<SandboxFacts>,
 }

@@ -54,6 +54,11 @@ fn a_host_is_woken_by_a_call_and_never_blocks() {
 }
 
 #[test]
+fn commands_are_confined_and_it_is_told_how() {
+    run("sandbox");
+}
+
+#[test]
 fn handles_are_used_from_many_threads() {
     run("threads");
 }

@@ -61,6 +61,11 @@ fn events() {
 }
 
 #[test]
+fn sandbox() {
+    check("sandbox");
+}
+
+#[test]
 fn wake() {
     check("wake");
 }

@@ -273,3 +273,20 @@ fn code_of(exit: Exit) -> i32 {
         _ => panic!("{exit:?}"),
     }
 }
+
+#[test]
+fn a_shutdown_that_had_to_kill_says_so() {
+    for _ in 0..5 {
+        let executor = executor_with(|config| config.grace_ms = 100);
+        let processes: Vec<_> =
+            (0..4).map(|_| executor.start("trap '' TERM; echo up; while :; do sleep 0.05; done").unwrap()).collect();
+        for process in &processes {
+            until("it is deaf", || stream_of(process, dsh::Stream::Stdout) == b"up\n");
+        }
+        executor.shutdown(None).unwrap();
+        for process in processes {
+            let outcome = process.info().unwrap().outcome.unwrap();
+            assert_eq!((outcome.stage, outcome.cause), (StopStage::Kill, Some(dsh::StopBy::Shutdown)));
+        }
+    }
+}

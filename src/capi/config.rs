@@ -5,6 +5,7 @@ use std::ffi::{c_char, CString};
 use super::error::dsh_error_t;
 use super::extensible::{flags, init, reserved};
 use super::handle::{release, Sealed};
+use super::sandbox::{dsh_sandbox_t, Policy};
 use super::status::dsh_status_t;
 use super::text::{c_path, list, os_string, path, pointer, Texts};
 use crate::error::{Error, ErrorKind, Result, Stage};
@@ -66,6 +67,9 @@ pub struct dsh_config_t {
     pub keep: dsh_keep_t,
     /// Must be 0.
     pub reserved: u32,
+    /// The policy under which commands are confined, where their requests say nothing else. Default: no confinement. In
+    /// settings, it tells whether and how the executor confines.
+    pub sandbox: *const dsh_sandbox_t,
 }
 
 extensible!(dsh_config_t);
@@ -102,6 +106,7 @@ impl dsh_config_t {
             env_deny: globs(list("env_deny", self.env_deny, self.env_deny_len)?),
             guard: self.flags & DSH_CONFIG_NO_GUARD == 0,
             keep_spill_files: self.flags & DSH_CONFIG_KEEP_SPILL_FILES != 0,
+            sandbox: dsh_sandbox_t::optional(self.sandbox)?,
         })
     }
 }
@@ -130,6 +135,7 @@ pub(super) struct Settings {
     spill_dir: Option<CString>,
     env_allow: Texts,
     env_deny: Texts,
+    sandbox: Option<Policy>,
 }
 
 impl From<Config> for Settings {
@@ -140,6 +146,7 @@ impl From<Config> for Settings {
             spill_dir: c_path(config.spill_dir.as_deref()),
             env_allow: Texts::new(&config.env_allow),
             env_deny: Texts::new(&config.env_deny),
+            sandbox: config.sandbox.as_ref().map(Policy::from),
             config,
         }
     }
@@ -186,6 +193,7 @@ impl Settings {
                 Keep::HeadTail => DSH_KEEP_HEAD_TAIL,
             },
             reserved: 0,
+            sandbox: Policy::pointer(self.sandbox.as_ref()),
         }
     }
 }

@@ -61,7 +61,7 @@ pub unsafe extern "C" fn dsh_executor_config(
 /// Ends every process tree that the executor owns, and waits until they are gone. No command is started any more
 /// (`DSH_E_SHUTDOWN`); handles of processes and results stay readable. Any number of calls, from any thread.
 ///
-/// Blocks for `timeout_ms` at most; 0 means the default, which is `grace_ms` and one second. `DSH_E_TIMED_OUT` when
+/// Blocks for `timeout_ms` at most; 0 means the default, which is the longest grace of what is live and one second. `DSH_E_TIMED_OUT` when
 /// something is still being ended then; the call may be repeated.
 #[no_mangle]
 pub unsafe extern "C" fn dsh_executor_shutdown(

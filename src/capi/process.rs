@@ -1,10 +1,13 @@
 //! A process in the background.
 
+use std::ops::Deref;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::error::dsh_error_t;
 use super::executor::dsh_executor_t;
 use super::extensible::read;
+use super::facts::Facts;
 use super::handle::{release, Sealed};
 use super::out::Answer;
 use super::outcome::{dsh_outcome_t, dsh_survivor_t};
@@ -12,12 +15,41 @@ use super::request::dsh_request_t;
 use super::result::dsh_result_t;
 use super::status::dsh_status_t;
 use super::text::copy;
+use crate::error::Result;
 use crate::{Process, ProcessInfo, Status};
 
 /// A command in the background: the shell and all its descendants.
-pub struct dsh_process_t(Sealed<Process>);
+pub struct dsh_process_t(Sealed<Started>);
 
-handle!(dsh_process_t holds Process);
+handle!(dsh_process_t holds Started);
+
+/// A process, and what is known of its confinement as C sees it, at its start and once it has settled.
+pub(super) struct Started {
+    process: Process,
+    sandbox: [OnceLock<Facts>; 2],
+}
+
+impl From<Process> for Started {
+    fn from(process: Process) -> Started {
+        Started { process, sandbox: Default::default() }
+    }
+}
+
+impl Deref for Started {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+impl Started {
+    pub(super) fn sandbox(&self) -> Result<&Facts> {
+        let info = self.process.info()?;
+        let settled = info.status != Status::Running;
+        Ok(self.sandbox[usize::from(settled)].get_or_init(|| info.sandbox.into()))
+    }
+}
 
 /// Starts a command in the background and returns at once. No timeout applies, unless the request says
 /// `DSH_REQUEST_FOREGROUND`. The process is the executor's until
@@ -31,7 +63,7 @@ pub unsafe extern "C" fn dsh_start(
     process: *mut *mut dsh_process_t,
     error: *mut *mut dsh_error_t,
 ) -> dsh_status_t {
-    border!(error, on executor, out process, { executor.start(read(request, "request")?.to_request()?)? })
+    border!(error, on executor, out process, { executor.start(read(request, "request")?.to_request()?)?.into() })
 }
 
 /// Ends the whole tree: SIGTERM and SIGCONT, and after `grace_ms` SIGKILL to what is still alive, descendants that left

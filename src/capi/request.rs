@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_void, OsString};
 use super::cancel::dsh_cancel_t;
 use super::extensible::{flags, init, reserved};
 use super::handle::open;
+use super::sandbox::dsh_sandbox_t;
 use super::status::dsh_status_t;
 use super::text::{bytes, list, path, split};
 use crate::error::{Error, ErrorKind, Result, Stage};
@@ -66,6 +67,8 @@ pub struct dsh_request_t {
     pub survivors: dsh_survivors_t,
     /// Must be 0.
     pub reserved: u32,
+    /// The policy to confine the command under, where it differs from the executor's. NULL: the executor's.
+    pub sandbox: *const dsh_sandbox_t,
 }
 
 extensible!(dsh_request_t);
@@ -101,6 +104,7 @@ impl dsh_request_t {
             merge_stderr: self.flags & DSH_REQUEST_MERGE_STDERR != 0,
             foreground: self.flags & DSH_REQUEST_FOREGROUND != 0,
             survivors: survivors_of(self.survivors)?,
+            sandbox: dsh_sandbox_t::optional(self.sandbox)?,
             cancel: cancel.cloned(),
             tag: self.tag,
         })

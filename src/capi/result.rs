@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_void, CString};
 use super::error::dsh_error_t;
 use super::executor::dsh_executor_t;
 use super::extensible::read;
+use super::facts::Facts;
 use super::handle::{release, Sealed};
 use super::outcome::{dsh_outcome_t, dsh_survivor_t};
 use super::request::dsh_request_t;
@@ -23,6 +24,7 @@ pub(super) struct Finished {
     spills: [Spill; 2],
     survivors: Vec<dsh_survivor_t>,
     scrubbed: Texts,
+    sandbox: Facts,
 }
 
 struct Spill {
@@ -40,6 +42,7 @@ impl From<RunResult> for Finished {
             spills: [spill(&result.stdout), spill(&result.stderr)],
             survivors: result.outcome.survivors.iter().map(dsh_survivor_t::from).collect(),
             scrubbed: Texts::new(&result.scrubbed),
+            sandbox: result.sandbox.clone().into(),
             result,
         }
     }
@@ -56,7 +59,7 @@ impl From<RunResult> for Finished {
 /// Errors of the request: `DSH_E_STRUCT`, `DSH_E_FLAGS`, `DSH_E_INVALID`, `DSH_E_COMMAND_NUL`, `DSH_E_ENV_NAME`,
 /// `DSH_E_ENV_RESERVED`, `DSH_E_ENV_TOO_BIG`, `DSH_E_CANCELLED`. Of the place: `DSH_E_WORKDIR_MISSING`,
 /// `DSH_E_WORKDIR_NOT_DIR`, `DSH_E_WORKDIR_DENIED`, `DSH_E_WORKDIR_UNUSABLE`, `DSH_E_SHELL_MISSING`. Of the system:
-/// `DSH_E_SPAWN`, `DSH_E_SYSTEM`. Of the executor: `DSH_E_SHUTDOWN`.
+/// `DSH_E_SPAWN`, `DSH_E_SYSTEM`, `DSH_E_SANDBOX_UNAVAILABLE`. Of the executor: `DSH_E_SHUTDOWN`.
 #[no_mangle]
 pub unsafe extern "C" fn dsh_run(
     executor: Option<&dsh_executor_t>,
@@ -132,6 +135,10 @@ pub unsafe extern "C" fn dsh_result_info(
 }
 
 impl Finished {
+    pub(super) fn sandbox(&self) -> &Facts {
+        &self.sandbox
+    }
+
     fn to_c(&self) -> dsh_result_info_t {
         let result = &self.result;
         dsh_result_info_t {

@@ -9,6 +9,7 @@ use super::handle::{release, Sealed};
 use super::request::{
     dsh_request_t, dsh_survivors_t, survivors_to_c, DSH_REQUEST_FOREGROUND, DSH_REQUEST_MERGE_STDERR,
 };
+use super::sandbox::{dsh_sandbox_mode_t, mode_to_c};
 use super::status::dsh_status_t;
 use super::text::{c_string, Texts};
 use crate::Spec;
@@ -86,8 +87,8 @@ pub struct dsh_spec_info_t {
     pub flags: u64,
     /// What happens to descendants that outlive the command.
     pub survivors: dsh_survivors_t,
-    /// 0.
-    pub reserved: u32,
+    /// The mode that it would be confined under; `DSH_SANDBOX_DEFAULT` when nobody has asked for confinement.
+    pub sandbox_mode: dsh_sandbox_mode_t,
 }
 
 extensible!(dsh_spec_info_t);
@@ -122,7 +123,7 @@ impl Resolved {
             flags: if spec.merge_stderr { DSH_REQUEST_MERGE_STDERR } else { 0 }
                 | if spec.foreground { DSH_REQUEST_FOREGROUND } else { 0 },
             survivors: survivors_to_c(spec.survivors),
-            reserved: 0,
+            sandbox_mode: mode_to_c(spec.sandbox_mode()),
         }
     }
 }

@@ -26,6 +26,10 @@ pub const DSH_FEATURE_PIDFD: dsh_feature_t = 1u32;
 pub const DSH_FEATURE_VFORK: dsh_feature_t = 2u32;
 /// The library was built with its guard, which ends commands when the host dies.
 pub const DSH_FEATURE_GUARD: dsh_feature_t = 3u32;
+/// The kernel has Landlock, of this version.
+pub const DSH_FEATURE_LANDLOCK: dsh_feature_t = 4u32;
+/// `bwrap` is in PATH. Whether it works is for dsh_sandbox_doctor() to say.
+pub const DSH_FEATURE_BUBBLEWRAP: dsh_feature_t = 5u32;
 
 /// The version of the library that was loaded, such as "0.1.0". Static text. Any thread; does not block.
 #[no_mangle]
@@ -49,6 +53,8 @@ pub extern "C" fn dsh_feature(feature: dsh_feature_t) -> u32 {
         DSH_FEATURE_PIDFD => Feature::Pidfd,
         DSH_FEATURE_VFORK => Feature::Vfork,
         DSH_FEATURE_GUARD => Feature::Guard,
+        DSH_FEATURE_LANDLOCK => Feature::Landlock,
+        DSH_FEATURE_BUBBLEWRAP => Feature::Bubblewrap,
         _ => return 0,
     };
     std::panic::catch_unwind(|| feature.level()).unwrap_or(0)

@@ -1,4 +1,5 @@
-//! The reader thread: all pipes of all background processes, and those that foreground runs have left behind.
+//! The reader thread: all pipes of all background processes, and those that foreground runs have left behind; and what
+//! confined commands want to be answered.
 //!
 //! It waits for pipes and for nothing else: not for a process, a lock that is held for long, or a file but the spill.
 
@@ -14,6 +15,10 @@ use super::poller::{Interest, Poller};
 use super::BUFFER;
 use crate::fd::Waker;
 use crate::process::Core;
+#[cfg(target_os = "linux")]
+use crate::sandbox::watch::Watch;
+#[cfg(target_os = "linux")]
+use crate::sandbox::witness::State;
 use crate::signals::Shield;
 
 /// Where pipes are handed to the reader.
@@ -26,6 +31,8 @@ pub(crate) struct ReaderPost {
 enum Mail {
     Adopt(Arc<Core>, Pipes),
     Drain(Arc<Core>),
+    #[cfg(target_os = "linux")]
+    Attend(Arc<Core>, Watch),
     Quit,
 }
 
@@ -37,6 +44,12 @@ impl ReaderPost {
     /// Has what is in the pipes of the process now taken in, and its driver woken when that is done.
     pub(crate) fn drain(&self, core: Arc<Core>) {
         self.send(Mail::Drain(core));
+    }
+
+    /// Attends to a confined command for as long as anything of it is alive.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn attend(&self, core: Arc<Core>, watch: Watch) {
+        self.send(Mail::Attend(core, watch));
     }
 
     pub(crate) fn quit(&self) {
@@ -53,6 +66,9 @@ impl ReaderPost {
 const WAKER: u64 = 0;
 /// How often a pipe is tried that could not be registered, for want of memory.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
+/// How many calls are answered before others have their turn.
+#[cfg(target_os = "linux")]
+const ANSWERS_AT_A_TURN: usize = 32;
 
 pub(crate) struct Reader {
     poller: Poller,
@@ -74,6 +90,9 @@ struct Source {
 enum End {
     Output(Intake),
     Stdin(StdinFeed),
+    #[cfg(target_os = "linux")]
+    /// With the descriptor that is waited for.
+    Watch(RawFd, Watch),
 }
 
 impl End {
@@ -81,6 +100,8 @@ impl End {
         match self {
             End::Output(intake) => intake.fd(),
             End::Stdin(feed) => feed.fd(),
+            #[cfg(target_os = "linux")]
+            End::Watch(fd, _) => *fd,
         }
     }
 }
@@ -143,6 +164,8 @@ impl Reader {
             match mail {
                 Mail::Adopt(core, pipes) => self.adopt(&core, pipes),
                 Mail::Drain(core) => self.drain(&core),
+                #[cfg(target_os = "linux")]
+                Mail::Attend(core, watch) => self.take_up(core, End::Watch(watch.fd(), watch)),
                 Mail::Quit => return false,
             }
         }
@@ -152,11 +175,15 @@ impl Reader {
     fn adopt(&mut self, core: &Arc<Core>, pipes: Pipes) {
         let outputs = pipes.outputs.into_iter().map(End::Output);
         for end in outputs.chain(pipes.stdin.map(End::Stdin)) {
-            let key = self.next_key;
-            self.next_key += 1;
-            self.sources.insert(key, Source { core: core.clone(), end, interest: None });
-            self.serve(key);
+            self.take_up(core.clone(), end);
         }
+    }
+
+    fn take_up(&mut self, core: Arc<Core>, end: End) {
+        let key = self.next_key;
+        self.next_key += 1;
+        self.sources.insert(key, Source { core, end, interest: None });
+        self.serve(key);
     }
 
     fn drain(&mut self, core: &Arc<Core>) {
@@ -179,6 +206,16 @@ impl Reader {
                 Intaken::End => (None, None),
             },
             End::Stdin(feed) => (feed.feed(&source.core, &mut shield).then_some(Interest::Write), None),
+            #[cfg(target_os = "linux")]
+            End::Watch(fd, watch) => {
+                let state = watch.attend(ANSWERS_AT_A_TURN);
+                let now = watch.fd();
+                if now != *fd && source.interest.take().is_some() {
+                    self.poller.remove(*fd);
+                }
+                *fd = now;
+                ((state == State::Waiting).then_some(Interest::Read), None)
+            }
         };
         let Some(interest) = interest else {
             if let Some(source) = self.sources.remove(&key) {

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use crate::process::{Core, Settlement};
 use crate::request::Survivors;
 use crate::result::{Exit, StopBy, StopStage, Survivor, Usage};
+#[cfg(target_os = "linux")]
+use crate::sandbox::watch::Watch;
+use crate::sandbox::Confinement;
 use crate::tree::table::Table;
 use crate::tree::{Leader, LeaderExit, Tree};
 
@@ -71,6 +74,7 @@ pub(crate) struct Next {
 pub(crate) struct Tending {
     core: Arc<Core>,
     tree: Tree,
+    confinement: Option<Confinement>,
     terms: Terms,
     stop: Option<Stop>,
     exited: bool,
@@ -93,11 +97,15 @@ pub(crate) struct Tending {
 }
 
 impl Tending {
-    pub(crate) fn new(core: Arc<Core>, leader: Leader, terms: Terms) -> Tending {
-        let tree = Tree::new(leader, core.id);
+    pub(crate) fn new(core: Arc<Core>, leader: Leader, terms: Terms, confinement: Option<Confinement>) -> Tending {
+        let mut tree = Tree::new(leader, core.id);
+        if confinement.as_ref().is_some_and(Confinement::wraps) {
+            tree.spare_leader();
+        }
         Tending {
             core,
             tree,
+            confinement,
             terms,
             stop: None,
             exited: false,
@@ -132,6 +140,12 @@ impl Tending {
         self.tree.leader().pidfd().filter(|_| !self.exited)
     }
 
+    /// What is to be attended to for as long as the command lives.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn watch(&self) -> Option<Watch> {
+        self.confinement.as_ref().and_then(Confinement::watch)
+    }
+
     /// Whether the leader's end has been seen.
     pub(crate) fn leader_exited(&self) -> bool {
         self.exited
@@ -162,6 +176,10 @@ impl Tending {
         if let Some(exit) = self.tree.leader().exit() {
             self.exited = true;
             self.drain_at = now.checked_add(self.terms.drain);
+            let exit = match &mut self.confinement {
+                Some(confinement) => confinement.shell_exit(exit),
+                None => exit,
+            };
             self.core.leader_exited(exit);
         }
     }
@@ -183,6 +201,10 @@ impl Tending {
         if !self.tree.find_descendants(table.and_then(Result::ok)) && !unreadable {
             self.look_at = Some(now); // comes again with the table
             return;
+        }
+        self.see_exit(now);
+        if self.exited {
+            self.core.ended_unstopped();
         }
         let leader_runs = !self.exited;
         let left_behind = self.tree.any_alive();
@@ -346,6 +368,9 @@ impl Tending {
     fn announce_settled(&mut self, complete: bool) {
         let held_by = if complete { Vec::new() } else { self.tree.holders(&self.terms.pipes) };
         self.settled = true;
+        if let Some(confinement) = &mut self.confinement {
+            self.core.conclude(confinement);
+        }
         if self.terms.foreground {
             self.core.close_streams();
         }

@@ -289,6 +289,19 @@ impl Environment {
         &self.entries
     }
 
+    /// Adds a variable, unless there is one of that name.
+    pub fn add_unless_set(&mut self, name: &str, value: &OsStr) -> Result<()> {
+        if self.entries.iter().any(|entry| name_of(entry) == name) {
+            return Ok(());
+        }
+        let entry = entry(OsStr::new(name), checked_value("sandbox", OsStr::new(name), value)?);
+        if let Some(entry) = entry {
+            check_size(&entry)?;
+            self.entries.push(entry);
+        }
+        Ok(())
+    }
+
     /// The sorted names of the host's variables that the command does not get and that `env_allow` would give it.
     pub fn scrubbed(&self) -> &[OsString] {
         &self.scrubbed

@@ -1,8 +1,7 @@
 //! From a spec to a running command: pipes, marks and the spawn, with every failure named.
 
 use std::ffi::{CStr, CString};
-use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,13 +14,14 @@ use crate::fd;
 use crate::mark;
 use crate::output::{Collector, Limits, SpillStore};
 use crate::process::{Birth, Core, Stream};
-use crate::request::{workdir_kind, Spec};
-use crate::signals::Shield;
+use crate::request::{workdir_kind, Sandbox, Spec};
+use crate::sandbox::{Backends, Confinement, Means, SandboxFacts, Setup};
 use crate::spawn::{self, Failure, Plan, Program};
 use crate::tree::guard::Seat;
 use crate::tree::Leader;
 
 /// The longest argument that Linux takes; a longer command is read from a descriptor.
+#[cfg(target_os = "linux")]
 const LONGEST_ARGUMENT: usize = 131_071;
 
 /// Reads a command of any length from descriptor 3, closes that, and runs it.
@@ -42,6 +42,7 @@ pub(super) struct Launch<'a> {
     pub(super) alarm: Alarm,
     /// For a background process: where it announces what happens to it.
     pub(super) events: Option<Arc<Events>>,
+    pub(super) backends: &'a Backends,
     /// Where the guard learns of the command.
     pub(super) seat: Option<Seat>,
 }
@@ -65,6 +66,18 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
     ];
     files.extend(script.as_ref().map(AsFd::as_fd));
 
+    let setup = match &spec.sandbox {
+        Sandbox::Confined(terms) => {
+            let backend = launch.backends.choose(terms, launch.spills)?;
+            let means = Means { spills: launch.spills, witness: launch.seat.is_some() };
+            Some(Setup::new(backend, terms, &means)?)
+        }
+        _ => None,
+    };
+    for (name, value) in setup.iter().flat_map(Setup::variables) {
+        spec.environment.add_unless_set(name, &value)?;
+    }
+
     let mark = mark::own(launch.executor_id, launch.id);
     let marks = [&mark].into_iter().chain(launch.outer_marks);
     let environment: Vec<&CStr> = spec.environment.entries().iter().chain(marks).map(CString::as_c_str).collect();
@@ -83,9 +96,14 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
         workdir: &workdir,
         files: &files,
         announce: launch.seat.as_ref().and_then(Seat::announce),
+        restraint: None,
     };
     let started = Instant::now();
-    let child = spawn::spawn(&plan).map_err(|failure| spawn_error(failure, spec))?;
+    let spawned = match setup {
+        None => spawn::spawn(&plan).map(|child| (child, None)),
+        Some(setup) => setup.spawn(plan, launch.null).map(|(child, confinement)| (child, Some(confinement))),
+    };
+    let (child, confinement) = spawned.map_err(|failure| spawn_error(failure, spec))?;
 
     let limits = |memory| Limits { memory, spill: spec.budgets.config().max_spill_bytes, keep: spec.keep() };
     let stdout_limit = if spec.foreground { spec.stdout_max_bytes } else { spec.max_output_bytes() };
@@ -101,6 +119,11 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
         streams: [collector(stdout_limit, label), collector(spec.max_output_bytes(), "stderr")],
         timeout_ms: if spec.foreground { spec.timeout_ms } else { 0 },
         scrubbed: spec.environment.scrubbed().to_vec(),
+        workdir: spec.workdir.clone(),
+        sandbox: match &spec.sandbox {
+            Sandbox::FullAccess => Some(SandboxFacts::full_access()),
+            _ => confinement.as_ref().map(Confinement::facts),
+        },
         alarm: launch.alarm,
         events: launch.events,
     });
@@ -116,38 +139,26 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
     outputs.extend(stderr.map(|(read, _)| Intake::new(read, Stream::Stderr)));
     let stdin = stdin.map(|(_, write)| StdinFeed::new(write, spec.stdin.take().unwrap_or_default()));
     let leader = Leader::new(child.pid, child.pidfd, launch.seat);
-    Ok((Tending::new(core, leader, terms), Pipes { outputs, stdin }))
+    Ok((Tending::new(core, leader, terms, confinement), Pipes { outputs, stdin }))
 }
 
 /// The text of a command that is too long for an argument, where the shell can read it.
+#[cfg(target_os = "linux")]
 fn script(command: &CStr) -> Result<Option<OwnedFd>> {
-    if command.to_bytes().len() <= LONGEST_ARGUMENT || !cfg!(target_os = "linux") {
+    if command.to_bytes().len() <= LONGEST_ARGUMENT {
         return Ok(None);
     }
-    let mut shield = Shield::for_host();
-    shield.raise(); // a file size limit of the host comes as a signal
-    let written = scratch_file().and_then(|file| {
-        let mut file = File::from(fd::above_stdio(file)?);
-        file.write_all(command.to_bytes())?;
-        file.rewind()?;
-        Ok(OwnedFd::from(file))
-    });
-    written.map(Some).map_err(|error| {
+    fd::in_memory(c"dsh-command", command.to_bytes()).map(Some).map_err(|error| {
         let bytes = command.to_bytes().len();
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
         Error::os(ErrorKind::Spawn, Stage::Script, errno, format!("command of {bytes} bytes: can't be written out"))
     })
 }
 
-/// A file in memory, without a name.
-fn scratch_file() -> io::Result<OwnedFd> {
-    #[cfg(target_os = "linux")]
-    {
-        use nix::sys::memfd::{memfd_create, MFdFlags};
-        Ok(memfd_create(c"dsh-command", MFdFlags::MFD_CLOEXEC)?)
-    }
-    #[cfg(not(target_os = "linux"))]
-    tempfile::tempfile().map(OwnedFd::from)
+/// Elsewhere an argument is as long as the system's limit for all of them together.
+#[cfg(not(target_os = "linux"))]
+fn script(_: &CStr) -> Result<Option<OwnedFd>> {
+    Ok(None)
 }
 
 fn inode(pipe: &OwnedFd) -> io::Result<u64> {
@@ -166,6 +177,10 @@ fn spawn_error(failure: Failure, spec: &Spec) -> Error {
         (Stage::Workdir, _) => {
             let message = format!("workdir {:?}: can't be entered", spec.workdir);
             Error::os(workdir_kind(errno), stage, errno, message)
+        }
+        (Stage::Sandbox, _) => {
+            let message = "sandbox: the command could not be confined, so it was not run";
+            Error::os(ErrorKind::SandboxUnavailable, stage, errno, message)
         }
         (Stage::Exec, libc::E2BIG) => spec.environment.too_big(errno),
         (Stage::Exec, libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ENOEXEC | libc::ELOOP) => {

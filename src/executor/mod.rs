@@ -23,8 +23,9 @@ use crate::live::{Live, Ticket};
 use crate::mark;
 use crate::output::SpillStore;
 use crate::process::Process;
-use crate::request::{self, Request, Spec};
+use crate::request::{self, Request, Sandbox, Spec};
 use crate::result::RunResult;
+use crate::sandbox::Backends;
 use crate::spawn::{self, SpawnPath};
 use crate::tree::guard::{self, Guard};
 use crate::tree::Census;
@@ -48,6 +49,7 @@ struct Inner {
     guard: Option<Arc<Guard>>,
     null: OwnedFd,
     environments: environment::Cache,
+    backends: Backends,
     outer_marks: Vec<CString>,
     last_process: AtomicU64,
     /// Whether the shutdown has been completed; held by the caller that completes it.
@@ -99,6 +101,7 @@ impl Executor {
             guard,
             null,
             environments: environment::Cache::default(),
+            backends: Backends::default(),
             outer_marks: mark::outer(std::env::vars_os()),
             last_process: AtomicU64::new(0),
             ended: Mutex::new(false),
@@ -121,6 +124,7 @@ impl Executor {
         if let Some(guard) = &inner.guard {
             guard.set_grace(new.config().grace_ms);
         }
+        inner.backends.forget();
         *inner.budgets.write() = Arc::new(new);
         Ok(())
     }
@@ -148,7 +152,11 @@ impl Executor {
         if next.over {
             inner.live.remove(core.id);
         }
+        let is_confined = matches!(spec.sandbox, Sandbox::Confined(_));
         inner.leave_to_threads(tending, pipes, next.over);
+        if is_confined {
+            inner.spills.clean_up();
+        }
         inner.engine.give_back(kit);
         result
     }
@@ -193,7 +201,7 @@ impl Executor {
         Ok(self.inner()?.events.next())
     }
 
-    /// Ends every tree that it owns and waits until they are gone: `grace_ms` and one second at most, or `limit`, after
+    /// Ends every tree that it owns and waits until they are gone: the longest grace and one second at most, or `limit`, after
     /// which it is an error and may be called again. No command is started any more. Any number of calls.
     pub fn shutdown(&self, limit: Option<Duration>) -> Result<()> {
         shutdown::shutdown(self.inner()?, limit)
@@ -250,9 +258,15 @@ impl Inner {
             null: self.null.as_fd(),
             alarm,
             events,
+            backends: &self.backends,
             seat,
         };
-        launch(order, spec)
+        let (tending, pipes) = launch(order, spec)?;
+        #[cfg(target_os = "linux")]
+        if let Some(watch) = tending.watch() {
+            self.engine.reader.attend(tending.core().clone(), watch);
+        }
+        Ok((tending, pipes))
     }
 
     /// What a foreground run leaves behind: survivors are watched, and their pipes read, so that they get no SIGPIPE.

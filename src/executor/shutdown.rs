@@ -10,6 +10,9 @@ use crate::tree::Strays;
 /// What a shutdown may take beyond the grace.
 const BEYOND_GRACE: Duration = Duration::from_secs(1);
 
+/// How long the reaper may take from the end of a command's grace until it has killed what is left.
+const REAPER_FIRST: Duration = Duration::from_millis(150);
+
 /// Ends everything; see [`Executor::shutdown`](crate::Executor::shutdown).
 pub(super) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
     let began = Instant::now();
@@ -34,8 +37,9 @@ pub(super) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
         let live: Vec<u64> = live.iter().map(|core| core.id).collect();
         strays.tell(StopStage::Term, &live);
     }
-    // What is left of the live commands at the end of the grace is killed at the same time as the strays.
-    let kill_at = began.checked_add(grace);
+    // What is left of the live commands at the end of their grace is killed, and its stage taken down, by the reaper. Only
+    // then come the strays, among whom nothing of a live command is told apart.
+    let kill_at = began.checked_add(grace.saturating_add(REAPER_FIRST));
     inner.live.wait_until_empty([kill_at, until].into_iter().flatten().min());
     let strays_ended = strays.map_or(Some(true), |mut strays| strays.end(kill_at, until));
     if !inner.live.wait_until_empty(until) || strays_ended == Some(false) {

@@ -7,6 +7,7 @@
 
 mod collector;
 mod ring;
+mod scratch;
 mod spill;
 pub(crate) mod utf8;
 
@@ -16,4 +17,5 @@ mod spill_tests;
 mod tests;
 
 pub(crate) use collector::{Capture, Collector, Limits};
+pub(crate) use scratch::Scratch;
 pub(crate) use spill::SpillStore;

@@ -20,6 +20,8 @@ use parking_lot::Mutex;
 use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::fd::above_stdio;
 
+use super::scratch::{remove_tree, Scratch};
+
 const PREFIX: &str = "libdsh-";
 const LOCK: &str = "lock";
 /// The lock file's name until it is locked, so that no `lock` without a lock ever belongs to a living owner.
@@ -40,6 +42,8 @@ pub(crate) struct SpillStore {
 struct State {
     dir: Option<PrivateDir>,
     files: Vec<Arc<Record>>,
+    /// Directories for temporary files whose commands are over.
+    left: Vec<PathBuf>,
     finished: bool,
 }
 
@@ -92,13 +96,7 @@ impl SpillStore {
             ));
         }
         self.check_budget(&mut state)?;
-        if !state.dir.as_ref().is_some_and(PrivateDir::is_in_place) {
-            state.dir = None;
-        }
-        let dir = match &mut state.dir {
-            Some(dir) => dir,
-            none => none.insert(PrivateDir::create(&self.parent)?),
-        };
+        let dir = self.private_dir(&mut state)?;
         let name = format!("{label}-{}.log", random_name());
         let path = dir.path.join(&name);
         let refused = |error: io::Error| system_error(&error, format!("can't make the spill file {}", path.display()));
@@ -110,6 +108,48 @@ impl SpillStore {
         let record = Arc::new(Record { path, id, bytes: AtomicU64::new(0) });
         state.files.push(Arc::clone(&record));
         Ok(SpillFile { record, file: Some(file), used: Arc::clone(&self.used) })
+    }
+
+    /// Makes a directory for the temporary files of one command.
+    pub fn scratch(self: &Arc<Self>) -> io::Result<Scratch> {
+        self.clean_up();
+        let path = {
+            let mut state = self.state.lock();
+            if state.finished {
+                return Err(io::Error::other("the executor has been shut down"));
+            }
+            let dir = self.private_dir(&mut state).map_err(io::Error::other)?;
+            dir.path.join(format!("tmp-{:08x}", RandomState::new().hash_one(0u8) as u32))
+        };
+        Scratch::create(path, Arc::clone(self))
+    }
+
+    /// The directory of the spill files, once there is one.
+    pub fn directory(&self) -> Option<PathBuf> {
+        self.state.lock().dir.as_ref().map(|dir| dir.path.clone())
+    }
+
+    /// A directory for temporary files whose command is over.
+    pub(super) fn leave(&self, scratch: PathBuf) {
+        if self.owner == std::process::id() {
+            self.state.lock().left.push(scratch);
+        }
+    }
+
+    /// Removes what commands that are over have left in their directories. For threads that may wait.
+    pub fn clean_up(&self) {
+        let left = std::mem::take(&mut self.state.lock().left);
+        left.iter().for_each(|path| remove_tree(path));
+    }
+
+    fn private_dir<'a>(&self, state: &'a mut State) -> Result<&'a mut PrivateDir> {
+        if !state.dir.as_ref().is_some_and(PrivateDir::is_in_place) {
+            state.dir = None;
+        }
+        match &mut state.dir {
+            Some(dir) => Ok(dir),
+            none => Ok(none.insert(PrivateDir::create(&self.parent)?)),
+        }
     }
 
     /// Ends the store: removes the directory with all files or, with `keep`, leaves them behind for good. Later calls
@@ -124,6 +164,7 @@ impl SpillStore {
             state.finished = true;
             (state.dir.take(), std::mem::take(&mut state.files))
         };
+        self.clean_up();
         let Some(dir) = dir else { return };
         if keep {
             // Without a lock file it is no sweep's business.
@@ -344,11 +385,17 @@ fn sweep_one(path: &Path) -> io::Result<()> {
 /// Removes a spill directory. The caller holds its lock, which goes last: what can't be removed now is left to a sweep.
 ///
 /// Names are listed by path and removed relative to the directory's handle, so that a path which leads elsewhere by now
-/// does no harm.
+/// does no harm. Directories in it are those of commands, for temporary files.
 fn remove(path: &Path, handle: &File) {
     let Ok(entries) = std::fs::read_dir(path) else { return };
     let names = entries.flatten().map(|entry| entry.file_name()).filter(|name| name != LOCK);
-    let failed = names.filter(|name| unistd::unlinkat(handle, name.as_os_str(), UnlinkatFlags::NoRemoveDir).is_err());
+    let failed = names.filter(|name| {
+        let file = unistd::unlinkat(handle, name.as_os_str(), UnlinkatFlags::NoRemoveDir);
+        if file.is_err() {
+            remove_tree(&path.join(name));
+        }
+        file.is_err() && path.join(name).symlink_metadata().is_ok()
+    });
     if failed.count() == 0 {
         let _ = unistd::unlinkat(handle, LOCK, UnlinkatFlags::NoRemoveDir);
         let _ = std::fs::remove_dir(path);

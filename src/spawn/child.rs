@@ -9,11 +9,12 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::plan::{Plan, Program};
+use super::restrain::Restraining;
 use super::Failure;
 use crate::error::Stage;
 
-/// Room for the plan's files, the program and the report pipe.
-const MAX_KEPT: usize = Plan::MAX_FILES + 2;
+/// Room for the plan's files, the program, the report pipe, the ruleset and the witness's socket.
+const MAX_KEPT: usize = Plan::MAX_FILES + 4;
 
 /// A [`Plan`] in the shape in which the child uses it: raw pointers and numbers.
 pub(super) struct Orders {
@@ -26,6 +27,7 @@ pub(super) struct Orders {
     count: usize,
     program: Option<usize>,
     report: Option<usize>,
+    restraint: Option<Restraining>,
     announce: *const AtomicU64,
     encode: fn(i32) -> u64,
     /// Written by a child that shares this memory.
@@ -54,7 +56,8 @@ impl Orders {
             Program::Path(path) => (path.as_ptr(), None),
             Program::Descriptor(fd) => (c"".as_ptr(), Some(keep(fd.as_raw_fd()))),
         };
-        let report = report.map(keep);
+        let report = report.map(&mut keep);
+        let restraint = plan.restraint.as_ref().map(|restraint| Restraining::new(restraint, &mut keep));
         let pointers = |strings: &[&std::ffi::CStr]| {
             strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect::<Vec<_>>()
         };
@@ -67,6 +70,7 @@ impl Orders {
             count,
             program,
             report,
+            restraint,
             announce: plan.announce.map_or(ptr::null(), |(cell, _)| ptr::from_ref(cell)),
             encode: plan.announce.map_or(|pid| pid as u64, |(_, encode)| encode),
             failure: None,
@@ -125,6 +129,11 @@ unsafe fn carry_out(orders: &Orders) -> (Stage, c_int) {
         if libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &none, ptr::null_mut::<u64>(), size) < 0 {
             return (Stage::Signals, errno());
         }
+        if let Some(restraint) = &orders.restraint {
+            if let Err(errno) = restraint.carry_out() {
+                return (Stage::Sandbox, errno);
+            }
+        }
         match orders.program {
             None => {
                 libc::execve(orders.path, orders.arguments.as_ptr(), orders.environment.as_ptr());
@@ -172,7 +181,8 @@ unsafe fn place(orders: &Orders) -> Result<(), c_int> {
                 return Err(errno());
             }
         }
-        for hidden in [orders.program, orders.report].into_iter().flatten() {
+        let restraint = orders.restraint.as_ref().map_or([None, None], Restraining::descriptors);
+        for hidden in [orders.program, orders.report].into_iter().chain(restraint).flatten() {
             if libc::fcntl(hidden as c_int, libc::F_SETFD, libc::FD_CLOEXEC) < 0 {
                 return Err(errno());
             }

@@ -9,11 +9,13 @@ mod child;
 mod linux;
 mod plan;
 mod portable;
+#[cfg(target_os = "linux")]
+mod restrain;
 
 use std::os::fd::OwnedFd;
 
 use crate::error::Stage;
-pub(crate) use plan::{Announce, Plan, Program};
+pub(crate) use plan::{Announce, Listening, Plan, Program, Restraint};
 
 /// How children are created. Visible in the statistics, so that a silent fallback is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

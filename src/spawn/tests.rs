@@ -33,6 +33,7 @@ fn start(path: SpawnPath, program: &CStr, workdir: &CStr, script: &str) -> Resul
             workdir,
             files: &files,
             announce: None,
+            restraint: None,
         },
     )?;
     Ok((child, read))
@@ -117,6 +118,7 @@ fn a_child_announces_its_pid() {
             workdir: c"/",
             files: &files,
             announce: Some((&cell, |pid| (pid as u64) << 1)),
+            restraint: None,
         };
         let child = spawn_by(path, &plan).unwrap();
         let seen = cell.load(Ordering::Acquire);
@@ -141,6 +143,7 @@ fn a_program_without_a_path_runs_from_its_descriptor() {
             workdir: c"/",
             files: &files,
             announce: None,
+            restraint: None,
         };
         let child = spawn_by(path, &plan).unwrap();
         // SAFETY: waits for our own child.

@@ -59,7 +59,6 @@ impl Leader {
     }
 
     /// Waits for its end; when that has not come by `until`, it is killed.
-    #[cfg(target_os = "linux")]
     pub(crate) fn await_exit(&self, until: Option<Instant>) {
         while self.exit().is_none() && until.is_none_or(|until| Instant::now() < until) {
             let mut polled = libc::pollfd { fd: self.pidfd().unwrap_or(-1), events: libc::POLLIN, revents: 0 };

@@ -52,11 +52,19 @@ pub(crate) struct Tree {
     leader_start: Option<u64>,
     /// Live descendants, as far as they have been looked for. Never the leader.
     members: Vec<Member>,
+    /// The leader and its group are what started the shell, which is in a session of its own: they are not asked to end,
+    /// since the shell's end goes through them.
+    spares_leader: bool,
 }
 
 impl Tree {
     pub(crate) fn new(leader: Leader, process: u64) -> Tree {
-        Tree { leader, process, leader_start: None, members: Vec::new() }
+        Tree { leader, process, leader_start: None, members: Vec::new(), spares_leader: false }
+    }
+
+    /// Has SIGTERM sent to every descendant by itself, and not to the leader's group.
+    pub(crate) fn spare_leader(&mut self) {
+        self.spares_leader = true;
     }
 
     pub(crate) fn leader(&self) -> &Leader {
@@ -103,7 +111,8 @@ impl Tree {
     /// Signals the group, and every known member that the signal to the group does not reach. SIGKILL goes to everyone
     /// by itself as well: a member may have left the group since it was seen.
     pub(crate) fn signal(&mut self, stage: StopStage) {
-        let reached = self.signal_group(stage);
+        let spared = self.spares_leader && stage == StopStage::Term;
+        let reached = !spared && self.signal_group(stage);
         let group = self.leader.pid();
         for member in &mut self.members {
             if reached && member.group() == group && stage == StopStage::Term {

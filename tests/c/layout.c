@@ -6,7 +6,7 @@
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
 #define AT(type, field, offset) _Static_assert(offsetof(type, field) == (offset), #type "." #field)
 
-SIZE(dsh_config_t, 136);
+SIZE(dsh_config_t, 144);
 AT(dsh_config_t, size, 0);
 AT(dsh_config_t, cwd, 8);
 AT(dsh_config_t, shell, 16);
@@ -25,6 +25,7 @@ AT(dsh_config_t, drain_ms, 112);
 AT(dsh_config_t, flags, 120);
 AT(dsh_config_t, keep, 128);
 AT(dsh_config_t, reserved, 132);
+AT(dsh_config_t, sandbox, 136);
 
 SIZE(dsh_stats_t, 48);
 AT(dsh_stats_t, size, 0);
@@ -35,7 +36,7 @@ AT(dsh_stats_t, threads, 32);
 AT(dsh_stats_t, spawn_path, 40);
 AT(dsh_stats_t, guard_pid, 44);
 
-SIZE(dsh_request_t, 128);
+SIZE(dsh_request_t, 136);
 AT(dsh_request_t, size, 0);
 AT(dsh_request_t, command, 8);
 AT(dsh_request_t, command_len, 16);
@@ -53,6 +54,7 @@ AT(dsh_request_t, tag, 104);
 AT(dsh_request_t, flags, 112);
 AT(dsh_request_t, survivors, 120);
 AT(dsh_request_t, reserved, 124);
+AT(dsh_request_t, sandbox, 128);
 
 SIZE(dsh_spec_info_t, 120);
 AT(dsh_spec_info_t, command, 8);
@@ -69,7 +71,7 @@ AT(dsh_spec_info_t, drain_ms, 88);
 AT(dsh_spec_info_t, tag, 96);
 AT(dsh_spec_info_t, flags, 104);
 AT(dsh_spec_info_t, survivors, 112);
-AT(dsh_spec_info_t, reserved, 116);
+AT(dsh_spec_info_t, sandbox_mode, 116);
 
 SIZE(dsh_outcome_t, 72);
 AT(dsh_outcome_t, exit, 0);
@@ -153,6 +155,57 @@ AT(dsh_event_t, tag, 16);
 AT(dsh_event_t, kind, 24);
 AT(dsh_event_t, reserved, 28);
 
+SIZE(dsh_sandbox_t, 112);
+AT(dsh_sandbox_t, size, 0);
+AT(dsh_sandbox_t, workspace, 8);
+AT(dsh_sandbox_t, writable, 16);
+AT(dsh_sandbox_t, writable_len, 24);
+AT(dsh_sandbox_t, hidden, 32);
+AT(dsh_sandbox_t, hidden_len, 40);
+AT(dsh_sandbox_t, backends, 48);
+AT(dsh_sandbox_t, backends_len, 56);
+AT(dsh_sandbox_t, runner, 64);
+AT(dsh_sandbox_t, runner_len, 72);
+AT(dsh_sandbox_t, runner_failures, 80);
+AT(dsh_sandbox_t, runner_failures_len, 88);
+AT(dsh_sandbox_t, flags, 96);
+AT(dsh_sandbox_t, mode, 104);
+AT(dsh_sandbox_t, network, 108);
+
+SIZE(dsh_sandbox_facts_t, 80);
+AT(dsh_sandbox_facts_t, size, 0);
+AT(dsh_sandbox_facts_t, workspace, 8);
+AT(dsh_sandbox_facts_t, missing, 16);
+AT(dsh_sandbox_facts_t, missing_len, 24);
+AT(dsh_sandbox_facts_t, denied_path, 32);
+AT(dsh_sandbox_facts_t, denied_rule, 40);
+AT(dsh_sandbox_facts_t, runner_failed, 48);
+AT(dsh_sandbox_facts_t, mode, 56);
+AT(dsh_sandbox_facts_t, backend, 60);
+AT(dsh_sandbox_facts_t, enforcement, 64);
+AT(dsh_sandbox_facts_t, denied, 68);
+AT(dsh_sandbox_facts_t, network, 72);
+AT(dsh_sandbox_facts_t, reserved, 76);
+
+SIZE(dsh_backend_report_t, 48);
+AT(dsh_backend_report_t, tried, 0);
+AT(dsh_backend_report_t, message, 8);
+AT(dsh_backend_report_t, remedy, 16);
+AT(dsh_backend_report_t, backend, 24);
+AT(dsh_backend_report_t, usable, 28);
+AT(dsh_backend_report_t, network, 32);
+AT(dsh_backend_report_t, version, 36);
+AT(dsh_backend_report_t, error_number, 40);
+AT(dsh_backend_report_t, reserved, 44);
+
+SIZE(dsh_doctor_info_t, 48);
+AT(dsh_doctor_info_t, size, 0);
+AT(dsh_doctor_info_t, text, 8);
+AT(dsh_doctor_info_t, backends, 16);
+AT(dsh_doctor_info_t, backends_len, 24);
+AT(dsh_doctor_info_t, facts, 32);
+AT(dsh_doctor_info_t, facts_len, 40);
+
 #define NUMBER(name, value) _Static_assert((name) == (value), #name)
 
 NUMBER(DSH_OK, 0);
@@ -216,6 +269,29 @@ NUMBER(DSH_EVENT_QUIESCENT, 4);
 NUMBER(DSH_FEATURE_PIDFD, 1);
 NUMBER(DSH_FEATURE_VFORK, 2);
 NUMBER(DSH_FEATURE_GUARD, 3);
+NUMBER(DSH_FEATURE_LANDLOCK, 4);
+NUMBER(DSH_FEATURE_BUBBLEWRAP, 5);
+NUMBER(DSH_SANDBOX_DEFAULT, 0);
+NUMBER(DSH_SANDBOX_READ_ONLY, 1);
+NUMBER(DSH_SANDBOX_WORKSPACE_WRITE, 2);
+NUMBER(DSH_SANDBOX_DANGER_FULL_ACCESS, 3);
+NUMBER(DSH_SANDBOX_GIT_WORKTREE, 1);
+NUMBER(DSH_SANDBOX_NO_GIT_WORKTREE, 2);
+NUMBER(DSH_NETWORK_DEFAULT, 0);
+NUMBER(DSH_NETWORK_FULL, 1);
+NUMBER(DSH_NETWORK_LOOPBACK, 2);
+NUMBER(DSH_NETWORK_NONE, 3);
+NUMBER(DSH_BACKEND_NONE, 0);
+NUMBER(DSH_BACKEND_BUBBLEWRAP, 1);
+NUMBER(DSH_BACKEND_LANDLOCK, 2);
+NUMBER(DSH_BACKEND_SEATBELT, 3);
+NUMBER(DSH_BACKEND_RUNNER, 4);
+NUMBER(DSH_ENFORCEMENT_NONE, 0);
+NUMBER(DSH_ENFORCEMENT_FULL, 1);
+NUMBER(DSH_ENFORCEMENT_PARTIAL, 2);
+NUMBER(DSH_DENIED_UNKNOWN, 0);
+NUMBER(DSH_DENIED_NO, 1);
+NUMBER(DSH_DENIED_YES, 2);
 
 int main(void)
 {

@@ -14,7 +14,7 @@ RUSTC_BOOTSTRAP=1 RUSTFLAGS='-Zsanitizer=address -Cforce-frame-pointers=yes' \
 
 mkdir -p "$target/c"
 failed=0
-for name in version structs arguments run background events wake threads budgets forked; do
+for name in version structs arguments run background events wake sandbox threads budgets forked; do
     ${CC:-cc} -std=c11 -g -O1 -D_GNU_SOURCE -pthread -fsanitize=address -fno-omit-frame-pointer \
         -Wall -Wextra -Werror -Iinclude "tests/c/$name.c" "$target/$triple/debug/libdsh.a" \
         -lgcc_s -lutil -lrt -lpthread -lm -ldl -o "$target/c/$name"

@@ -21,7 +21,20 @@ static void ring(void *user_data)
 static void destroy(void *user_data)
 {
     struct bell *bell = user_data;
+    pthread_mutex_lock(&bell->lock);
     bell->destroyed++;
+    pthread_mutex_unlock(&bell->lock);
+}
+
+/* A last call may be under way on another thread, which then destroys it. */
+static void is_destroyed(struct bell *bell, int times)
+{
+    for (int done = 0; !done; nap()) {
+        pthread_mutex_lock(&bell->lock);
+        CHECK(bell->destroyed <= times);
+        done = bell->destroyed == times;
+        pthread_mutex_unlock(&bell->lock);
+    }
 }
 
 static dsh_event_t next_event(const dsh_executor_t *executor, struct bell *bell)
@@ -64,14 +77,16 @@ int main(void)
 
     /* A replaced one is destroyed once, and one that could not be set at once. */
     OK(dsh_executor_wake(executor, ring, &other, destroy, &error));
-    CHECK(bell.destroyed == 1 && other.destroyed == 0);
-    CHECK(dsh_executor_wake(NULL, ring, &bell, destroy, NULL) == DSH_E_NULL && bell.destroyed == 2);
+    is_destroyed(&bell, 1);
+    CHECK(dsh_executor_wake(NULL, ring, &bell, destroy, NULL) == DSH_E_NULL);
+    is_destroyed(&bell, 2);
     OK(dsh_executor_wake(executor, NULL, &bell, destroy, &error));
-    CHECK(bell.destroyed == 3 && other.destroyed == 1);
+    is_destroyed(&bell, 3);
+    is_destroyed(&other, 1);
 
     OK(dsh_executor_wake(executor, ring, &other, destroy, &error));
     dsh_executor_free(executor);
-    CHECK(other.destroyed == 2);
+    is_destroyed(&other, 2);
     dsh_process_free(process);
     return 0;
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::embedded;
 use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::fd;
 use crate::signals::Shield;
@@ -131,7 +132,7 @@ impl Guard {
                 self.ledger.get_or_init(|| Arc::new(made))
             }
         };
-        let program = program().map_err(failed)?;
+        let program = embedded::executable(c"dsh-guard", PROGRAM).map_err(failed)?;
         let null = fd::dev_null().map_err(failed)?;
         let (life_read, life_write) = fd::pipe().map_err(failed)?;
         let host = host_pidfd();
@@ -143,6 +144,7 @@ impl Guard {
             workdir: c"/",
             files: &[life_read.as_fd(), host.as_ref().map_or(null.as_fd(), AsFd::as_fd), null.as_fd(), ledger.fd()],
             announce: None,
+            restraint: None,
         };
         let child = spawn::spawn(&plan).map_err(|failure| {
             let message = "can't start the guard, without which commands would outlive the host (config: guard)";
@@ -222,34 +224,6 @@ impl Guard {
 
 /// How long a guard may take to go.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// The program in a file that can be executed: in memory, or without a name in the directory for temporary files where
-/// the system does not execute from memory.
-fn program() -> io::Result<OwnedFd> {
-    use std::io::Write;
-    const MFD_EXEC: u32 = 0x10; // says that it is meant to be executed; kernels before 6.3 do not know it
-    for flags in [libc::MFD_CLOEXEC | MFD_EXEC, libc::MFD_CLOEXEC] {
-        // SAFETY: the name ends with NUL.
-        let raw = unsafe { libc::memfd_create(c"dsh-guard".as_ptr(), flags) };
-        if raw >= 0 {
-            // SAFETY: a new descriptor that nobody else owns.
-            let mut file = std::fs::File::from(fd::above_stdio(unsafe { OwnedFd::from_raw_fd(raw) })?);
-            file.write_all(PROGRAM)?;
-            return Ok(file.into());
-        }
-        let error = io::Error::last_os_error();
-        if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)) {
-            return Err(error); // a file on disk would need the same
-        }
-    }
-    let mut file = tempfile::NamedTempFile::new()?;
-    file.write_all(PROGRAM)?;
-    nix::sys::stat::fchmod(file.as_file(), nix::sys::stat::Mode::S_IRWXU)?;
-    // A file that is open for writing can't be executed.
-    let read = std::fs::File::open(file.path())?;
-    drop(file);
-    fd::above_stdio(read.into())
-}
 
 fn host_pidfd() -> Option<OwnedFd> {
     // SAFETY: a plain system call.

@@ -33,18 +33,17 @@ mod sys;
 #[path = "../table/mod.rs"]
 mod table;
 
-use core::ffi::CStr;
-
 use calls::{PollFd, POLLHUP, POLLIN, POLLNVAL};
 use ending::Ending;
 use ledger::View;
+use start::Arguments;
 use sys::Fd;
 
 const LIFE_PIPE: i32 = 0;
 const HOST_PIDFD: i32 = 1;
 const LEDGER: i32 = 3;
 
-fn main(first_argument: Option<&CStr>) -> u8 {
+fn main(arguments: Arguments) -> u8 {
     // Only SIGKILL and SIGSTOP get through: a closed terminal or a Ctrl-C must not take the guard with the host.
     calls::block_all_signals();
     calls::set_name(c"dsh-guard");
@@ -53,7 +52,7 @@ fn main(first_argument: Option<&CStr>) -> u8 {
     let ledger_fd = Fd::from_raw(LEDGER);
     let Some(ledger) = View::map(&ledger_fd) else { return 3 };
     let mut life = Life { pipe: Fd::from_raw(LIFE_PIPE), closed: false };
-    let pidfd = (first_argument != Some(c"no-pidfd")).then_some(HOST_PIDFD);
+    let pidfd = (arguments.get(1) != Some(c"no-pidfd")).then_some(HOST_PIDFD);
     match life.wait_for_the_end(pidfd) {
         End::Host => Ending::new(&ledger, life, host).run(),
         End::Executor => 0,

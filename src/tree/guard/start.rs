@@ -1,4 +1,5 @@
-//! What a libc would bring: the entry point, the memory functions that the compiler calls, and the end after a panic.
+//! What a libc would bring to a freestanding program: the entry point, the memory functions that the compiler calls,
+//! and the end after a panic. The program brings `main` and `calls`.
 
 use core::arch::global_asm;
 use core::ffi::{c_char, CStr};
@@ -16,9 +17,25 @@ global_asm!(".globl _start", "_start:", "mov x29, #0", "mov x30, #0", "mov x0, s
 /// # Safety
 /// `stack` is what the kernel left for a new program: argc, then that many argument pointers and a null.
 unsafe extern "C" fn start(stack: *const usize) -> ! {
-    // SAFETY: the caller's word; an argument is a string for as long as the program runs.
-    let first_argument = unsafe { (*stack > 1).then(|| CStr::from_ptr(*stack.add(2).cast::<*const c_char>())) };
-    calls::exit(crate::main(first_argument))
+    calls::exit(crate::main(Arguments(stack)))
+}
+
+/// What the program was started with.
+#[derive(Clone, Copy)]
+pub(crate) struct Arguments(*const usize);
+
+impl Arguments {
+    /// The argument at this place; the first is the program's name.
+    pub(crate) fn get(self, index: usize) -> Option<&'static CStr> {
+        // SAFETY: made from what the kernel left, which is there for as long as the program runs: the number of
+        // arguments, then the arguments, each a string.
+        unsafe { (index < *self.0).then(|| CStr::from_ptr(*self.from(index))) }
+    }
+
+    /// All from this one on, which must be there, ended by a null: as an exec takes them.
+    pub(crate) fn from(self, index: usize) -> *const *const c_char {
+        self.0.wrapping_add(1 + index).cast()
+    }
 }
 
 #[panic_handler]

@@ -1,52 +1,76 @@
-//! Builds the guard program (`src/tree/guard`), which the library embeds.
+//! Builds the programs that the library embeds: the guard (`src/tree/guard`) and the warden (`src/sandbox/warden`).
 //!
-//! It is freestanding, so it needs nothing but `core`, `alloc` and a linker: no C library of the target, no sysroot of
-//! its own, and no flags of the surrounding build (a sanitizer, say, has no business in it).
+//! They are freestanding, so they need nothing but `core`, `alloc` and a linker: no C library of the target, no sysroot
+//! of their own, and no flags of the surrounding build (a sanitizer, say, has no business in them).
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROGRAM: &str = "src/tree/guard/program.rs";
-const SOURCES: [&str; 3] = ["src/tree/guard", "src/tree/table", "src/tree/sys.rs"];
+const PROGRAMS: [Program; 2] = [
+    Program { name: "guard", source: "src/tree/guard/program.rs" },
+    Program { name: "warden", source: "src/sandbox/warden/program.rs" },
+];
+const SOURCES: [&str; 4] = ["src/sandbox/warden", "src/tree/guard", "src/tree/table", "src/tree/sys.rs"];
 
-/// Compiles the guard program for the target and says where it is, to cargo too: `cfg(dsh_guard)` and the variable
-/// `DSH_GUARD_PROGRAM`. Where there is none (another system or architecture, or a toolchain that can't), the library is
-/// built without.
-pub fn compile() -> Option<PathBuf> {
+struct Program {
+    name: &'static str,
+    source: &'static str,
+}
+
+/// Compiles the programs for the target and says where they are: `cfg(dsh_guard)` and the variables
+/// `DSH_GUARD_PROGRAM` and `DSH_WARDEN_PROGRAM`. Where one of them can't be had (another system or architecture, or a
+/// toolchain that can't), the library is built without both.
+pub fn compile() {
     println!("cargo:rustc-check-cfg=cfg(dsh_guard)");
     println!("cargo:rustc-check-cfg=cfg(dsh_guard_program)");
     for source in SOURCES {
         println!("cargo:rerun-if-changed={source}");
     }
-    println!("cargo:rerun-if-changed=build/guard.rs");
+    println!("cargo:rerun-if-changed=build/programs.rs");
     println!("cargo:rerun-if-env-changed=RUSTC_LINKER");
-    let architecture = env::var("CARGO_CFG_TARGET_ARCH").ok()?;
-    let little_endian = env::var("CARGO_CFG_TARGET_ENDIAN").is_ok_and(|endian| endian == "little");
-    let linux = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
-    if !linux || !little_endian || !matches!(architecture.as_str(), "x86_64" | "aarch64") {
-        return None;
+    if !is_target_supported() {
+        return;
     }
-    let program = PathBuf::from(env::var_os("OUT_DIR")?).join("dsh-guard");
-    match compile_any_way(&architecture, &program) {
-        Ok(()) => {
+    match compile_all() {
+        Ok(variables) => {
             println!("cargo:rustc-cfg=dsh_guard");
-            println!("cargo:rustc-env=DSH_GUARD_PROGRAM={}", program.display());
-            Some(program)
+            variables.iter().for_each(|variable| println!("cargo:rustc-env={variable}"));
         }
         Err(reason) => {
-            println!("cargo:warning=the library is built without its guard (host death ends no command): {reason}");
-            None
+            println!(
+                "cargo:warning=the library is built without its guard (host death ends no command) and without \
+                 bubblewrap: {reason}"
+            );
         }
     }
 }
 
+fn is_target_supported() -> bool {
+    let is = |variable, value| env::var(variable).is_ok_and(|found| found == value);
+    let architecture = is("CARGO_CFG_TARGET_ARCH", "x86_64") || is("CARGO_CFG_TARGET_ARCH", "aarch64");
+    architecture && is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENDIAN", "little")
+}
+
+/// The variables that say where the programs are.
+fn compile_all() -> Result<Vec<String>, String> {
+    let missing = |error: env::VarError| error.to_string();
+    let architecture = env::var("CARGO_CFG_TARGET_ARCH").map_err(missing)?;
+    let folder = PathBuf::from(env::var("OUT_DIR").map_err(missing)?);
+    let compiled = PROGRAMS.iter().map(|program| {
+        let file = folder.join(format!("dsh-{}", program.name));
+        compile_any_way(program, &architecture, &file)?;
+        Ok(format!("DSH_{}_PROGRAM={}", program.name.to_uppercase(), file.display()))
+    });
+    compiled.collect()
+}
+
 /// Tries each way that may work, the likeliest first; the reason is that of the first one.
-fn compile_any_way(architecture: &str, program: &Path) -> Result<(), String> {
+fn compile_any_way(program: &Program, architecture: &str, file: &Path) -> Result<(), String> {
     let rustc = Rustc(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     let mut targets = vec![env::var("TARGET").map_err(|error| error.to_string())?];
-    // The program calls the kernel and nothing else, so a `core` for any Linux of this architecture is as good.
+    // The programs call the kernel and nothing else, so a `core` for any Linux of this architecture is as good.
     for libc in ["gnu", "musl"] {
         let other = format!("{architecture}-unknown-linux-{libc}");
         if !targets.contains(&other) {
@@ -64,7 +88,7 @@ fn compile_any_way(architecture: &str, program: &Path) -> Result<(), String> {
     let mut reason = None;
     for target in with_core {
         for linker in &linkers {
-            match rustc.compile(target, linker, program) {
+            match rustc.compile(program, target, linker, file) {
                 Ok(()) => return Ok(()),
                 Err(error) => reason = reason.or(Some(error)),
             }
@@ -84,9 +108,10 @@ struct Rustc(OsString);
 
 impl Rustc {
     /// The program as it is delivered: small, at a fixed address, without start files and libraries.
-    fn compile(&self, target: &str, linker: &Linker, program: &Path) -> Result<(), String> {
+    fn compile(&self, program: &Program, target: &str, linker: &Linker, file: &Path) -> Result<(), String> {
         let mut command = self.command();
-        command.args(["--edition=2021", "--crate-name=dsh_guard", "--crate-type=bin", "--cfg=dsh_guard_program"]);
+        command.args(["--edition=2021", "--crate-type=bin", "--cfg=dsh_guard_program"]);
+        command.arg(format!("--crate-name=dsh_{}", program.name));
         command.args(["--target", target, "-Cpanic=abort", "-Copt-level=s", "-Clto=fat", "-Cembed-bitcode=yes"]);
         command.args(["-Ccodegen-units=1", "-Cdebuginfo=0", "-Cstrip=symbols"]);
         command.args(["-Crelocation-model=static", "-Ctarget-feature=+crt-static", "-Cforce-unwind-tables=no"]);
@@ -105,7 +130,7 @@ impl Rustc {
                 command.args(["-Clink-arg=-Wl,--build-id=none"]);
             }
         }
-        run(command.arg("-o").arg(program).arg(PROGRAM)).map(|_| ())
+        run(command.arg("-o").arg(file).arg(program.source)).map(|_| ())
     }
 
     fn has_core(&self, target: &str) -> bool {
