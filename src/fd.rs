@@ -70,20 +70,22 @@ pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((above_stdio(ours)?, above_stdio(theirs)?))
 }
 
-/// The descriptor in the message that waits in this non-blocking socket, if there is one.
+/// The descriptor in the message that waits in this non-blocking socket; `None` without a message. A message whose
+/// descriptor got lost, for want of a free number, is EMFILE.
 #[cfg(target_os = "linux")]
-pub(crate) fn received(socket: &OwnedFd) -> Option<OwnedFd> {
+pub(crate) fn received(socket: &OwnedFd) -> Result<Option<OwnedFd>, i32> {
     use nix::sys::socket::{recvmsg, ControlMessageOwned, MsgFlags};
     let (mut byte, mut space) = ([0u8; 1], nix::cmsg_space!(RawFd));
     let mut parts = [io::IoSliceMut::new(&mut byte)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags).ok()?;
-    let raw = message.cmsgs().ok()?.find_map(|part| match part {
+    let Ok(message) = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags) else { return Ok(None) };
+    let raw = message.cmsgs().into_iter().flatten().find_map(|part| match part {
         ControlMessageOwned::ScmRights(descriptors) => descriptors.first().copied(),
         _ => None,
-    })?;
+    });
     // SAFETY: the kernel has just made it for this message, and nobody else owns it.
-    above_stdio(unsafe { OwnedFd::from_raw_fd(raw) }).ok()
+    let received = raw.map(|raw| unsafe { OwnedFd::from_raw_fd(raw) }).ok_or(libc::EMFILE)?;
+    above_stdio(received).map(Some).map_err(|error| error.raw_os_error().unwrap_or(libc::EMFILE))
 }
 
 /// `/dev/null`, open for reading and writing.

@@ -242,6 +242,11 @@ impl Core {
         self.drained.store(true, Ordering::Release);
     }
 
+    /// A stop is under way, which closes pipes: they are to be read once more when it is through.
+    pub(crate) fn unmark_drained(&self) {
+        self.drained.store(false, Ordering::Release);
+    }
+
     pub(crate) fn is_drained(&self) -> bool {
         self.drained.load(Ordering::Acquire)
     }

@@ -426,5 +426,6 @@ fn everything_at_once_from_many_threads_comes_to_one_end() {
         counts.values().sum::<usize>()
     );
     assert!(OPS.iter().all(|(op, _)| counts.contains_key(op)) && counts.contains_key(&Op::Shutdown));
-    assert_eq!((open_files(), threads(), children()), before);
+    // A thread that has been joined may be listed for a moment longer.
+    until("all is as before", || (open_files(), threads(), children()) == before);
 }

@@ -565,8 +565,8 @@ fn the_doctor_reports_each_backend_with_what_was_tried() {
 
 #[test]
 fn many_confined_commands_leave_nothing_behind() {
-    for backend in BACKENDS {
-        in_own_process(test_name!(), || {
+    in_own_process(test_name!(), || {
+        for backend in BACKENDS {
             let place = Place::new(backend);
             place.run("true");
             let before = (open_files(), threads());
@@ -580,6 +580,72 @@ fn many_confined_commands_leave_nothing_behind() {
             });
             until("all is as before", || open_files() <= before.0 + 6 && threads() == before.1);
             assert_eq!(children().len(), 1, "the guard");
-        });
-    }
+        }
+    });
+}
+
+#[test]
+fn a_bwrap_that_a_command_could_replace_is_not_used() {
+    let fake = fake_bwrap("#!/bin/sh\nexec /usr/bin/bwrap \"$@\"\n");
+    in_own_process_with(
+        test_name!(),
+        |command| {
+            let path = format!("{}:{}", fake.path().display(), std::env::var("PATH").unwrap());
+            command.env("PATH", path).env("FAKE", fake.path());
+        },
+        || {
+            let place = Place::new(Backend::Bubblewrap);
+            assert_eq!(code(&place.run("true")), Some(0));
+            let fake = PathBuf::from(std::env::var_os("FAKE").unwrap());
+            let request =
+                Request { sandbox: policy(|policy| policy.writable = vec![fake]), ..place.request("touch $WS/ran") };
+            let error = refused(&place.executor, request);
+            assert!(error.kind() == ErrorKind::SandboxUnavailable && error.message().contains("replace"), "{error}");
+        },
+    );
+}
+
+#[test]
+fn a_shell_below_tmp_is_there_under_bubblewrap() {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    open_to_all(folder.path());
+    let shell = folder.path().join("bash");
+    fs::copy("/bin/bash", &shell).unwrap();
+    let place = Place::new(Backend::Bubblewrap);
+    let executor = Executor::new(&Config { shell: Some(shell), ..place.config() }).unwrap();
+    assert_eq!(stdout_of(&executor, "echo there"), "there\n");
+}
+
+#[test]
+fn a_command_whose_witness_got_lost_is_ended_and_that_is_told() {
+    in_own_process(test_name!(), || {
+        for backend in BACKENDS {
+            let place = Place::new(backend);
+            place.run("true"); // the guard, the directory and the probes are there
+            let mut lost = 0;
+            // How many descriptors a start takes is not known here, so each number is tried.
+            for spare in 0..40 {
+                let held = exhaust(spare);
+                let result = place.executor.run(place.request("echo x > $WS/x && cat $WS/x"));
+                drop(held);
+                match result {
+                    Ok(result) => assert_eq!(text(&result.stdout), "x\n", "{backend} with {spare}: {result:?}"),
+                    Err(error) => lost += i32::from(error.kind() == ErrorKind::SandboxUnavailable),
+                }
+            }
+            assert!(lost > 0, "{backend}: there was no such number");
+            assert_eq!(text(&place.run("echo fine").stdout), "fine\n", "{backend}");
+        }
+    });
+}
+
+/// Leaves only so many descriptors free.
+fn exhaust(spare: usize) -> Vec<fs::File> {
+    let (soft, hard) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
+    assert!(
+        soft <= 4096 || nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE, 1024, hard).is_ok()
+    );
+    let mut held: Vec<_> = std::iter::from_fn(|| fs::File::open("/dev/null").ok()).collect();
+    held.truncate(held.len().saturating_sub(spare));
+    held
 }

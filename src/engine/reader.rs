@@ -16,9 +16,9 @@ use super::BUFFER;
 use crate::fd::Waker;
 use crate::process::Core;
 #[cfg(target_os = "linux")]
-use crate::sandbox::watch::Watch;
+use crate::result::StopBy;
 #[cfg(target_os = "linux")]
-use crate::sandbox::witness::State;
+use crate::sandbox::watch::{Attended, Watch};
 use crate::signals::Shield;
 
 /// Where pipes are handed to the reader.
@@ -208,13 +208,16 @@ impl Reader {
             End::Stdin(feed) => (feed.feed(&source.core, &mut shield).then_some(Interest::Write), None),
             #[cfg(target_os = "linux")]
             End::Watch(fd, watch) => {
-                let state = watch.attend(ANSWERS_AT_A_TURN);
+                let attended = watch.attend(ANSWERS_AT_A_TURN);
+                if attended == Attended::Lost {
+                    source.core.order_stop(StopBy::Kill);
+                }
                 let now = watch.fd();
                 if now != *fd && source.interest.take().is_some() {
                     self.poller.remove(*fd);
                 }
                 *fd = now;
-                ((state == State::Waiting).then_some(Interest::Read), None)
+                ((attended == Attended::Waiting).then_some(Interest::Read), None)
             }
         };
         let Some(interest) = interest else {

@@ -206,6 +206,7 @@ impl Tending {
         if self.exited {
             self.core.ended_unstopped();
         }
+        self.core.unmark_drained();
         let leader_runs = !self.exited;
         let left_behind = self.tree.any_alive();
         self.tree.signal(StopStage::Term);

@@ -69,7 +69,7 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
     let setup = match &spec.sandbox {
         Sandbox::Confined(terms) => {
             let backend = launch.backends.choose(terms, launch.spills)?;
-            let means = Means { spills: launch.spills, witness: launch.seat.is_some() };
+            let means = Means { spills: launch.spills, shell: spec.shell(), witness: launch.seat.is_some() };
             Some(Setup::new(backend, terms, &means)?)
         }
         _ => None,

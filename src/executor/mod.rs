@@ -30,6 +30,7 @@ use crate::spawn::{self, SpawnPath};
 use crate::tree::guard::{self, Guard};
 use crate::tree::Census;
 use launch::{launch, Launch};
+use shutdown::Ending;
 
 /// Runs commands, and owns what it runs until nothing of it is alive.
 ///
@@ -52,8 +53,8 @@ struct Inner {
     backends: Backends,
     outer_marks: Vec<CString>,
     last_process: AtomicU64,
-    /// Whether the shutdown has been completed; held by the caller that completes it.
-    ended: Mutex<bool>,
+    /// How far the shutdown has come; held by the caller that carries it on.
+    ending: Mutex<Ending>,
 }
 
 /// What an executor is doing at one moment.
@@ -104,7 +105,7 @@ impl Executor {
             backends: Backends::default(),
             outer_marks: mark::outer(std::env::vars_os()),
             last_process: AtomicU64::new(0),
-            ended: Mutex::new(false),
+            ending: Mutex::new(Ending::Ahead),
         })))
     }
 

@@ -23,25 +23,32 @@ pub(super) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
 
     // One caller does the rest, the others wait for it.
     let ended = match until {
-        Some(until) => inner.ended.try_lock_until(until),
-        None => Some(inner.ended.lock()),
+        Some(until) => inner.ending.try_lock_until(until),
+        None => Some(inner.ending.lock()),
     };
     let Some(mut ended) = ended else {
         return Err(late(inner));
     };
-    if *ended {
+    if let Ending::Ahead = *ended {
+        let mut strays = inner.has_started_any().then(|| Strays::new(*inner.census()));
+        if let Some(strays) = &mut strays {
+            let live: Vec<u64> = live.iter().map(|core| core.id).collect();
+            strays.tell(StopStage::Term, &live);
+        }
+        *ended = Ending::Begun { at: began, strays };
+    }
+    let Ending::Begun { at, strays } = &mut *ended else {
         return Ok(());
+    };
+    // The grace counts from the first call, as one with a short limit may be repeated. What is left of the live commands
+    // at its end is killed, and the stage taken down, by the reaper. Only then come the strays, among whom nothing of a
+    // live command is told apart.
+    let kill_at = at.checked_add(grace.saturating_add(REAPER_FIRST));
+    let emptied = inner.live.wait_until_empty([kill_at, until].into_iter().flatten().min());
+    if !emptied && until.is_some_and(|until| Instant::now() >= until) {
+        return Err(late(inner));
     }
-    let mut strays = inner.has_started_any().then(|| Strays::new(*inner.census()));
-    if let Some(strays) = &mut strays {
-        let live: Vec<u64> = live.iter().map(|core| core.id).collect();
-        strays.tell(StopStage::Term, &live);
-    }
-    // What is left of the live commands at the end of their grace is killed, and its stage taken down, by the reaper. Only
-    // then come the strays, among whom nothing of a live command is told apart.
-    let kill_at = began.checked_add(grace.saturating_add(REAPER_FIRST));
-    inner.live.wait_until_empty([kill_at, until].into_iter().flatten().min());
-    let strays_ended = strays.map_or(Some(true), |mut strays| strays.end(kill_at, until));
+    let strays_ended = strays.as_mut().map_or(Some(true), |strays| strays.end(kill_at, until));
     if !inner.live.wait_until_empty(until) || strays_ended == Some(false) {
         return Err(late(inner));
     }
@@ -56,8 +63,19 @@ pub(super) fn shutdown(inner: &Inner, limit: Option<Duration>) -> Result<()> {
     }
     let keep = inner.budgets.read().config().keep_spill_files;
     inner.spills.finish(keep);
-    *ended = true;
+    *ended = Ending::Over;
     Ok(())
+}
+
+/// How far the shutdown of an executor has come.
+pub(super) enum Ending {
+    Ahead,
+    /// It began then; strays have been told to end.
+    Begun {
+        at: Instant,
+        strays: Option<Strays>,
+    },
+    Over,
 }
 
 /// Lets go of what could not be ended in time: with the executor's last handle nobody is left who could wait for it. The

@@ -38,6 +38,14 @@ pub(crate) fn find() -> Option<PathBuf> {
     in_path(Path::new("bwrap"))
 }
 
+/// Why this policy can't be enforced at all.
+pub(crate) fn unsupported(terms: &Terms) -> Option<String> {
+    let program = find()?.canonicalize().ok()?;
+    terms
+        .allows_change(&program)
+        .then(|| format!("{} is inside a writable path, where a command could replace it", program.display()))
+}
+
 /// The command's private directory for temporary files, as it sees it.
 pub(crate) fn temp(terms: &Terms) -> &'static Path {
     Path::new(if private_tmp(terms).is_some() { "/tmp" } else { SHARED_MEMORY })
@@ -76,7 +84,7 @@ pub(crate) fn profile(terms: &Terms, extra: &Extra<'_>) -> Vec<u8> {
         };
     }
     // Only now: until here there may have been something to be put into them.
-    for (path, _) in places.iter().filter(|(_, place)| **place == Place::Hidden) {
+    for (path, _) in places.iter().filter(|(_, place)| matches!(place, Place::Hidden | Place::Devices)) {
         arguments.add("--remount-ro").path(path);
     }
     if extra.seccomp {
@@ -114,8 +122,8 @@ impl Arguments {
 
 const DEVICES: &str = "/dev";
 const PROCESSES: &str = "/proc";
-/// What bubblewrap makes below its own `/dev`.
 const SHARED_MEMORY: &str = "/dev/shm";
+/// What bubblewrap makes below its own `/dev`.
 const TERMINALS: &str = "/dev/pts";
 
 /// What is at a path, and at everything below it that has no place of its own.
@@ -174,6 +182,10 @@ fn places(terms: &Terms, extra: &Extra<'_>) -> Places {
     if is_covered(&terms.workspace, &places) {
         places.entry(terms.workspace.clone()).or_insert(Place::Shown);
     }
+    // By itself, since the rest of `/dev` is not to be written to.
+    if places.get(Path::new(DEVICES)) == Some(&Place::Devices) {
+        places.entry(SHARED_MEMORY.into()).or_insert(Place::Private);
+    }
     for shown in extra.visible.iter().filter_map(|path| path.canonicalize().ok()) {
         let over = place_over(&shown, &places).map(|(_, place)| place);
         if over.is_some_and(|place| place.covers() || place == Place::Writable) {
@@ -183,7 +195,7 @@ fn places(terms: &Terms, extra: &Extra<'_>) -> Places {
     if let Some(workdir) = &terms.workdir {
         let place = match place_over(workdir, &places).map(|(_, place)| place) {
             Some(Place::Hidden) => Some(Place::Bare),
-            Some(Place::Devices) if [SHARED_MEMORY, TERMINALS].iter().any(|own| workdir == Path::new(own)) => None,
+            Some(Place::Devices) if workdir == Path::new(TERMINALS) => None,
             Some(place) if place.covers() => Some(Place::Shown),
             _ => None,
         };

@@ -179,6 +179,9 @@ fn failure(warden: &warden::Status, messages: &File, exit: Exit) -> Option<Strin
         let reason = std::io::Error::from_raw_os_error(errno);
         return Some(format!("the shell could not be started in the sandbox (step: {stage}): {reason}"));
     }
+    if warden.has_lost_witness() {
+        return Some("there was no descriptor left for the witness, so the command was ended".into());
+    }
     if warden.started {
         return None;
     }

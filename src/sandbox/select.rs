@@ -1,6 +1,7 @@
 //! Which backend confines a command: found out once, by really running something under it.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,8 @@ impl Backends {
 fn unsupported(backend: Backend, terms: &Terms) -> Option<String> {
     match backend {
         #[cfg(target_os = "linux")]
+        Backend::Bubblewrap => bubblewrap::unsupported(terms),
+        #[cfg(target_os = "linux")]
         Backend::Landlock => landlock::unsupported(terms),
         _ => None,
     }
@@ -137,9 +140,10 @@ fn run_nothing(backend: Backend, isolated: bool, spills: &Arc<SpillStore>) -> st
     };
     let policy =
         SandboxPolicy { network: Some(network), workspace: Some("/".into()), ..SandboxPolicy::new(Mode::ReadOnly) };
-    let root = std::path::Path::new("/");
+    let root = Path::new("/");
     let Some(terms) = Terms::resolve(policy, root, root).map_err(told)? else { return Ok(()) };
-    let setup = Setup::new(backend, &Arc::new(terms), &Means { spills, witness: false }).map_err(told)?;
+    let setup = Setup::new(backend, &Arc::new(terms), &Means { spills, shell: Path::new("/bin/sh"), witness: false })
+        .map_err(told)?;
     let null = fd::dev_null().map_err(system)?;
     use std::os::fd::AsFd;
     let plan = Plan {

@@ -14,6 +14,8 @@ use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::fd;
 use crate::output::{Scratch, SpillStore};
 use crate::spawn::{self, Child, Failure, Listening, Plan, Program, Restraint};
+#[cfg(target_os = "linux")]
+use crate::tree::Leader;
 
 /// Everything that a confined command is started with, besides what any command is.
 pub(crate) struct Setup {
@@ -53,6 +55,8 @@ struct Wrapping {
 /// What the caller of [`Setup::new`] lends.
 pub(crate) struct Means<'a> {
     pub(crate) spills: &'a Arc<SpillStore>,
+    /// The shell, which has to be there inside.
+    pub(crate) shell: &'a Path,
     /// Whether somebody will answer the witness for as long as the command lives.
     pub(crate) witness: bool,
 }
@@ -145,19 +149,24 @@ impl Setup {
             }
         };
         let confinement = Confinement::new(self.terms, self.backend, self.missing, self.scratch);
-        Ok((
-            child,
-            match self.how {
-                #[cfg(target_os = "linux")]
-                How::Bubblewrap(wrapping) => confinement.with_warden(wrapping.status.0, wrapping.messages),
-                #[cfg(target_os = "linux")]
-                How::Landlock { witness: Some((ours, theirs)), .. } => {
-                    drop(theirs);
-                    confinement.with_witness(fd::received(&ours))
+        let confinement = match self.how {
+            #[cfg(target_os = "linux")]
+            How::Bubblewrap(wrapping) => confinement.with_warden(wrapping.status.0, wrapping.messages),
+            #[cfg(target_os = "linux")]
+            How::Landlock { witness: Some((ours, theirs)), .. } => {
+                drop(theirs);
+                match fd::received(&ours) {
+                    Ok(listener) => confinement.with_witness(listener),
+                    // Nobody could answer its calls: it can't go on.
+                    Err(errno) => {
+                        end(child);
+                        return Err(Failure { stage: Stage::Sandbox, errno });
+                    }
                 }
-                _ => confinement,
-            },
-        ))
+            }
+            _ => confinement,
+        };
+        Ok((child, confinement))
     }
 }
 
@@ -172,6 +181,15 @@ pub(super) fn own_temp(terms: &Terms) -> &'static Path {
     }
 }
 
+/// Ends a child that has just been started.
+#[cfg(target_os = "linux")]
+fn end(child: Child) {
+    let mut leader = Leader::new(child.pid, child.pidfd, None);
+    leader.signal_group(libc::SIGKILL);
+    leader.await_exit(None);
+    leader.reap();
+}
+
 /// A filter that the library could not build: nothing runs without it.
 const UNBUILT: Failure = Failure { stage: Stage::Sandbox, errno: libc::ENOSYS };
 
@@ -184,7 +202,7 @@ impl Wrapping {
             Network::None => Some(as_file(seccomp::without_network().ok_or_else(missing)?)?),
             _ => None,
         };
-        let visible: Vec<_> = means.spills.directory().into_iter().collect();
+        let visible: Vec<_> = means.spills.directory().into_iter().chain([means.shell.to_owned()]).collect();
         let extra = bubblewrap::Extra { visible: &visible, seccomp: network_filter.is_some() };
         Ok(Wrapping {
             program: c_path("bwrap", &program).map_err(io::Error::other)?,

@@ -12,6 +12,17 @@ use super::warden::Status;
 use super::witness::{State, Witness};
 use super::Terms;
 
+/// What there is to do after attending to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attended {
+    /// It is to be waited for again.
+    Waiting,
+    /// Nothing will come any more.
+    Over,
+    /// Calls of the command wait for an answer that nobody can give, so it has to be ended.
+    Lost,
+}
+
 /// Shared by whoever attends to it and whoever draws the conclusions.
 #[derive(Clone)]
 pub(crate) struct Watch(Arc<Mutex<Watched>>);
@@ -43,18 +54,22 @@ impl Watch {
         watched.witness.as_ref().map_or(warden, Witness::fd)
     }
 
-    /// Attends to what there is, without waiting; answers up to `limit` calls. [`State::Over`] when there is nothing to be
-    /// waited for any more. What to wait for may be another descriptor afterwards.
-    pub(crate) fn attend(&self, limit: usize) -> State {
+    /// Attends to what there is, without waiting; answers up to `limit` calls. What to wait for may be another descriptor
+    /// afterwards.
+    pub(crate) fn attend(&self, limit: usize) -> Attended {
         let mut watched = self.lock();
         if watched.witness.is_none() {
             watched.hear();
         }
         let Watched { warden, witness, .. } = &mut *watched;
-        match witness {
-            Some(witness) => witness.answer(limit),
-            None if warden.as_ref().is_some_and(|warden| !warden.over) => State::Waiting,
-            None => State::Over,
+        match (witness, warden) {
+            (Some(witness), _) => match witness.answer(limit) {
+                State::Waiting => Attended::Waiting,
+                State::Over => Attended::Over,
+            },
+            (None, Some(warden)) if warden.has_lost_witness() => Attended::Lost,
+            (None, Some(warden)) if !warden.over => Attended::Waiting,
+            _ => Attended::Over,
         }
     }
 

@@ -310,6 +310,17 @@ fn everything_can_be_hidden_but_the_workspace() {
 }
 
 #[test]
+fn devices_can_be_used_and_none_be_put_beside_them() {
+    for workdir in ["/usr", "/dev", "/dev/shm", "/dev/pts"] {
+        let terms =
+            Terms::resolve(policy(Mode::ReadOnly, "/usr"), Path::new("/usr"), Path::new(workdir)).unwrap().unwrap();
+        let command = "(echo x >/dev/kmsg) 2>/dev/null || echo no; (: >/dev/new) 2>/dev/null || echo no
+            head -c 2 /dev/zero | wc -c; echo x >/dev/null && : >/dev/shm/new && ls -A /dev/shm; : >/dev/tty";
+        assert_eq!(output(&terms, &format!("({command}) 2>/dev/null; pwd")), format!("no\nno\n2\nnew\n{workdir}\n"));
+    }
+}
+
+#[test]
 fn what_lies_in_dev_is_there_when_it_was_named() {
     if fs::create_dir("/dev/shm/dsh-test-work").is_err() {
         assert!(Path::new("/dev/shm/dsh-test-work").exists(), "the tests need a /dev/shm to write to");

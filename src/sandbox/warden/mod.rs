@@ -135,7 +135,7 @@ pub(crate) struct Status {
     pub(crate) exit: Option<(Exit, Usage)>,
     /// The listener of the witness's filter.
     pub(crate) witness: Option<OwnedFd>,
-    /// Why there is none, when there should be one: the errno.
+    /// Why there is none, when there should be one: the errno; 0 when it got lost on the way.
     pub(crate) witness_refused: Option<i32>,
     /// Nobody is there any more who could say anything.
     pub(crate) over: bool,
@@ -146,6 +146,11 @@ impl Status {
     /// else the end is not seen.
     pub(crate) fn new(socket: OwnedFd) -> Status {
         Status { socket, started: false, failure: None, exit: None, witness: None, witness_refused: None, over: false }
+    }
+
+    /// Whether the listener was sent and could not be received, for want of a free descriptor.
+    pub(crate) fn has_lost_witness(&self) -> bool {
+        self.witness_refused == Some(0)
     }
 
     /// Takes in all that has been said. Never waits.
@@ -166,7 +171,10 @@ impl Status {
         match message.kind {
             kind::STARTED => self.started = true,
             kind::WITNESS => match descriptor {
-                Some(listener) => self.witness = fd::above_stdio(listener).ok(),
+                Some(listener) => match fd::above_stdio(listener) {
+                    Ok(listener) => self.witness = Some(listener),
+                    Err(_) => self.witness_refused = Some(0),
+                },
                 None => self.witness_refused = Some(message.value),
             },
             kind::FAILED => self.failure = Some((stage_of(message.step), message.value)),
