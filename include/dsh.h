@@ -647,7 +647,7 @@ typedef struct {
 /// They stay, owned by the executor: listed in the result, their pipes drained, ended with the executor. The default.
 #define DSH_SURVIVORS_KEEP 0u
 
-/// They are ended before the result is there.
+/// They are ended before the result is there: at once, or, while they hold the output pipes, after `drain_ms`.
 #define DSH_SURVIVORS_KILL 1u
 
 /// Makes a request all zero but for its size: `dsh_request_init(&request, sizeof request)`.

@@ -114,6 +114,7 @@ impl Budgets {
             keep: asked.keep,
             spill_dir: Some(absolute("spill_dir", &asked.spill_dir.clone().unwrap_or_else(env::temp_dir))?),
             shell: Some(shell.clone()),
+            sandbox: asked.sandbox.clone().map(SandboxPolicy::with_defaults),
             ..asked.clone()
         };
         Ok(Budgets { shell: c_path("shell", &shell)?, policy, config })

@@ -128,6 +128,21 @@ impl Spec {
         self.budgets.config().max_output_bytes
     }
 
+    /// Any number of the caller's.
+    pub fn tag(&self) -> u64 {
+        self.tag
+    }
+
+    /// Whether stderr goes through stdout's pipe.
+    pub fn merge_stderr(&self) -> bool {
+        self.merge_stderr
+    }
+
+    /// What happens to descendants that outlive the command.
+    pub fn survivors(&self) -> Survivors {
+        self.survivors
+    }
+
     /// Milliseconds from SIGTERM to SIGKILL.
     pub fn grace_ms(&self) -> u64 {
         self.budgets.config().grace_ms

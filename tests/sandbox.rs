@@ -139,6 +139,19 @@ fn survivors_are_kept_or_killed_as_the_request_says() {
 }
 
 #[test]
+fn what_wraps_the_shell_is_no_survivor() {
+    for backend in BACKENDS {
+        let place = Place::new(backend);
+        for survivors in [Survivors::Keep, Survivors::Kill] {
+            for _ in 0..10 {
+                let outcome = place.run_with("echo x", |request| request.survivors = survivors).outcome;
+                assert_eq!((outcome.survivors.len(), outcome.stopped_by), (0, None), "{backend} {survivors:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_background_process_is_confined_read_and_killed() {
     for backend in BACKENDS {
         let place = Place::new(backend);

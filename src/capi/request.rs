@@ -15,7 +15,7 @@ use crate::{Request, Survivors};
 pub type dsh_survivors_t = u32;
 /// They stay, owned by the executor: listed in the result, their pipes drained, ended with the executor. The default.
 pub const DSH_SURVIVORS_KEEP: dsh_survivors_t = 0u32;
-/// They are ended before the result is there.
+/// They are ended before the result is there: at once, or, while they hold the output pipes, after `drain_ms`.
 pub const DSH_SURVIVORS_KILL: dsh_survivors_t = 1u32;
 
 /// In `dsh_request_t.flags`: stderr goes through stdout's pipe, so that both are kept in their order of arrival.

@@ -25,6 +25,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 const LOOK_AGAIN_MAX: Duration = Duration::from_millis(50);
 /// How long after SIGKILL something may go on before it is called a survivor. A shutdown promises the grace and 1 s.
 const GIVE_UP: Duration = Duration::from_millis(850);
+/// How long what wrapped a shell may take to end once nothing else is left.
+const WRAPPER_ENDS: Duration = Duration::from_millis(500);
 /// How often a member is looked at whose end no descriptor tells of.
 const CHECK: Duration = Duration::from_millis(20);
 
@@ -79,6 +81,8 @@ pub(crate) struct Tending {
     stop: Option<Stop>,
     exited: bool,
     drain_at: Option<Instant>,
+    /// Until when a wrapper that is all there is left is waited for.
+    wrapper_until: Option<Instant>,
     drain_wanted: bool,
     settled: bool,
     /// What a look at the table decided: nothing of the tree is alive.
@@ -110,6 +114,7 @@ impl Tending {
             stop: None,
             exited: false,
             drain_at: None,
+            wrapper_until: None,
             drain_wanted: false,
             settled: false,
             gone: false,
@@ -176,6 +181,7 @@ impl Tending {
         if let Some(exit) = self.tree.leader().exit() {
             self.exited = true;
             self.drain_at = now.checked_add(self.terms.drain);
+            self.wrapper_until = now.checked_add(WRAPPER_ENDS);
             let exit = match &mut self.confinement {
                 Some(confinement) => confinement.shell_exit(exit),
                 None => exit,
@@ -354,6 +360,10 @@ impl Tending {
         }
         if !looked {
             self.look_at = Some(now);
+            return;
+        }
+        if self.tree.only_wrapper_left() && self.wrapper_until.is_some_and(|until| now < until) {
+            self.look_at = self.wrapper_until; // its end is watched, and comes before
             return;
         }
         if ends_survivors && (self.tree.any_alive() || self.blind) {

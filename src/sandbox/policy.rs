@@ -148,6 +148,14 @@ impl SandboxPolicy {
         SandboxPolicy { mode: Some(mode), ..SandboxPolicy::default() }
     }
 
+    /// This policy with what every policy has: a mode, a network, and whether it follows a linked worktree.
+    pub(crate) fn with_defaults(mut self) -> SandboxPolicy {
+        self.mode.get_or_insert(Mode::ReadOnly);
+        self.network.get_or_insert(Network::Full);
+        self.git_worktree.get_or_insert(false);
+        self
+    }
+
     /// This policy where it says something, and `base` where it does not.
     pub(crate) fn over(self, base: &SandboxPolicy) -> SandboxPolicy {
         let list = |own: Vec<PathBuf>, base: &[PathBuf]| if own.is_empty() { base.to_vec() } else { own };
@@ -240,6 +248,7 @@ impl Terms {
     /// `None` for full access.
     pub(crate) fn resolve(policy: SandboxPolicy, cwd: &Path, workdir: &Path) -> Result<Option<Terms>> {
         policy.validate()?;
+        let policy = policy.with_defaults();
         let mode = policy.mode.unwrap_or(Mode::ReadOnly);
         if mode == Mode::DangerFullAccess {
             return Ok(None);
@@ -248,7 +257,7 @@ impl Terms {
         let workspace = real("sandbox.workspace", &given)?;
         if !workspace.is_dir() {
             let message = format!("sandbox.workspace {given:?}: is not a directory");
-            return Err(Error::new(ErrorKind::Invalid, Stage::Sandbox, message));
+            return Err(Error::new(ErrorKind::Invalid, Stage::Argument, message));
         }
         let mut writable = Vec::new();
         if mode == Mode::WorkspaceWrite {
@@ -297,7 +306,7 @@ impl Backend {
 fn real(field: &str, path: &Path) -> Result<PathBuf> {
     path.canonicalize().map_err(|error| {
         let errno = error.raw_os_error().unwrap_or(libc::ENOENT);
-        Error::os(ErrorKind::Invalid, Stage::Sandbox, errno, format!("{field} {path:?}: can't be resolved"))
+        Error::os(ErrorKind::Invalid, Stage::Argument, errno, format!("{field} {path:?}: can't be resolved"))
     })
 }
 

@@ -172,9 +172,19 @@ impl Tree {
         !self.members.is_empty()
     }
 
-    /// The live members as they were last seen, the leader apart.
+    /// The live members as they were last seen, but for the leader and what belongs to it as a mere wrapper.
     pub(crate) fn survivors(&self) -> Vec<Survivor> {
-        self.members.iter().map(Member::survivor).collect()
+        self.members.iter().filter(|member| !self.is_wrapper(member)).map(Member::survivor).collect()
+    }
+
+    /// Whether nothing is known to be alive but what belongs to the wrapper, which is about to end by itself.
+    pub(crate) fn only_wrapper_left(&self) -> bool {
+        !self.members.is_empty() && self.members.iter().all(|member| self.is_wrapper(member))
+    }
+
+    /// Whether it is part of what started the shell.
+    fn is_wrapper(&self, member: &Member) -> bool {
+        self.spares_leader && member.group() == self.leader.pid()
     }
 
     /// Descriptors that become readable when a member ends.
