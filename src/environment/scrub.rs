@@ -234,7 +234,7 @@ mod tests {
             "scheme://u:pw@h",
             "postgres://app:s3cret@db:5432/app?sslmode=require",
             "redis://:pw@cache:6379/0",
-            "--index https://pypi.org/simple --extra-index-url https://u:p@host/simple",
+            "--index https://index.example/simple --extra-index-url https://u:p@host/simple",
             "http://plain.example:80/x,amqp://u:p@mq",
             "https://me@mail.example:pw@host",
             "mongodb+srv://u:p#w?x,y@h",
@@ -294,7 +294,7 @@ mod tests {
             for value in [
                 token.clone(),
                 format!("Bearer {token}"),
-                format!("//registry.npmjs.org/:_authToken={token}"),
+                format!("//registry.example/:_authToken={token}"),
                 format!("https://{token}@github.com/a/b"),
                 format!("{{\"t\":\"{token}\"}}"),
                 format!("a,{token};b"),
