@@ -6,7 +6,7 @@ use super::error::dsh_error_t;
 use super::handle::{null, release, Sealed};
 use super::process::dsh_process_t;
 use super::status::dsh_status_t;
-use super::text::{c_path, copy, pointer};
+use super::text::{address, c_path, copy, pointer};
 use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::{Chunk, Reading, Stream};
 
@@ -100,7 +100,7 @@ impl Delta {
         let chunk = &self.chunk;
         dsh_chunk_info_t {
             size: size_of::<dsh_chunk_info_t>(),
-            data: chunk.bytes.as_ptr().cast(),
+            data: address(&chunk.bytes),
             len: chunk.bytes.len(),
             out_missing: chunk.missing[0],
             err_missing: chunk.missing[1],

@@ -10,7 +10,7 @@ use super::handle::{release, Sealed};
 use super::outcome::{dsh_outcome_t, dsh_survivor_t};
 use super::request::dsh_request_t;
 use super::status::dsh_status_t;
-use super::text::{c_path, c_string, first, pointer, Texts};
+use super::text::{address, c_path, c_string, first, pointer, Texts};
 use crate::{Captured, RunResult};
 
 /// What a foreground run gave. Yours; immutable.
@@ -161,7 +161,7 @@ impl Finished {
 
 fn captured(stream: &Captured, spill: &Spill) -> dsh_captured_t {
     dsh_captured_t {
-        data: stream.bytes.as_ptr().cast(),
+        data: address(&stream.bytes),
         len: stream.bytes.len(),
         total: stream.total,
         omitted: stream.omitted,

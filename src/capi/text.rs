@@ -118,6 +118,13 @@ pub(super) fn first<T>(list: &[T]) -> *const T {
     }
 }
 
+/// A pointer to bytes that something else keeps: a real address also when there are none, since languages that check
+/// pointers end over one that is made up.
+pub(super) fn address(bytes: &[u8]) -> *const c_void {
+    static NOTHING: [u8; 1] = [0];
+    if bytes.is_empty() { NOTHING.as_ptr() } else { bytes.as_ptr() }.cast()
+}
+
 /// Copies as much of a list as there is room for, and says how long the list is.
 ///
 /// # Safety

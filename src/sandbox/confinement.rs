@@ -117,8 +117,7 @@ impl Confinement {
         let mut facts = self.facts();
         facts.runner_failed = self.setup_failure(exit, errors);
         if facts.runner_failed.is_some() {
-            facts.denied = Denied::No;
-            return facts;
+            return facts; // it has not run, so there is nothing to be told of denials
         }
         let private: &[&Path] =
             if self.wraps() { &[own_temp(&self.terms), Path::new("/dev"), Path::new("/proc")] } else { &[] };

@@ -92,7 +92,7 @@ static void merged_streams_and_workdir(void)
     request.flags = DSH_REQUEST_MERGE_STDERR;
     request.workdir = "/usr";
     dsh_result_t *result = run(executor, &request, &info);
-    CHECK(is_text(info.out.data, info.out.len, "1\n2\n3\n/usr\n") && info.err.len == 0 && info.err.data != NULL);
+    CHECK(is_text(info.out.data, info.out.len, "1\n2\n3\n/usr\n") && info.err.len == 0 && *(const char *)info.err.data == 0);
     dsh_result_free(result);
 }
 
