@@ -1,0 +1,3 @@
+module libdsh.org/dsh
+
+go 1.24

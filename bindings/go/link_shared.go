@@ -1,0 +1,6 @@
+//go:build !dsh_static
+
+package dsh
+
+// #cgo pkg-config: dsh
+import "C"
