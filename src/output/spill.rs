@@ -125,6 +125,7 @@ impl SpillStore {
     }
 
     /// The directory of the spill files, once there is one.
+    #[cfg(target_os = "linux")]
     pub fn directory(&self) -> Option<PathBuf> {
         self.state.lock().dir.as_ref().map(|dir| dir.path.clone())
     }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use std::time::Instant;
 
-#[cfg(target_os = "linux")]
 use super::setup::own_temp;
 use super::verdict::{self, verdict};
 #[cfg(target_os = "linux")]

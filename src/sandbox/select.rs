@@ -94,7 +94,10 @@ fn unsupported(backend: Backend, terms: &Terms) -> Option<String> {
         Backend::Bubblewrap => bubblewrap::unsupported(terms),
         #[cfg(target_os = "linux")]
         Backend::Landlock => landlock::unsupported(terms),
-        _ => None,
+        _ => {
+            let _ = terms;
+            None
+        }
     }
 }
 

@@ -2,18 +2,23 @@
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
-use super::{bubblewrap, landlock, seccomp, warden, witness};
-use super::{seatbelt, Backend, Confinement, Network, Terms};
+use super::{bubblewrap, landlock, seccomp, warden, witness, Network};
+use super::{seatbelt, Backend, Confinement, Terms};
 use crate::config::c_path;
 use crate::error::{Error, ErrorKind, Result, Stage};
+#[cfg(target_os = "linux")]
 use crate::fd;
 use crate::output::{Scratch, SpillStore};
-use crate::spawn::{self, Child, Failure, Listening, Plan, Program, Restraint};
+use crate::spawn::{self, Child, Failure, Plan, Program};
+#[cfg(target_os = "linux")]
+use crate::spawn::{Listening, Restraint};
 #[cfg(target_os = "linux")]
 use crate::tree::Leader;
 
@@ -53,6 +58,7 @@ struct Wrapping {
 }
 
 /// What the caller of [`Setup::new`] lends.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "for Linux"))]
 pub(crate) struct Means<'a> {
     pub(crate) spills: &'a Arc<SpillStore>,
     /// The shell, which has to be there inside.
@@ -121,7 +127,7 @@ impl Setup {
     pub(crate) fn spawn(
         self,
         plan: Plan<'_>,
-        null: BorrowedFd<'_>,
+        #[cfg_attr(not(target_os = "linux"), allow(unused_variables, reason = "for bubblewrap"))] null: BorrowedFd<'_>,
     ) -> std::result::Result<(Child, Confinement), Failure> {
         let child = match &self.how {
             #[cfg(target_os = "linux")]
@@ -141,7 +147,7 @@ impl Setup {
                 spawn::spawn(&Plan { restraint: Some(restraint), ..plan })?
             }
             How::Prefix(prefix) => {
-                let Program::Path(shell) = plan.program else { return Err(UNBUILT) };
+                let shell = path_of(plan.program)?;
                 let own = plan.arguments.iter().skip(1).copied();
                 let arguments: Vec<&CStr> = prefix.iter().map(CString::as_c_str).chain([shell]).chain(own).collect();
                 let program = Program::Path(prefix.first().ok_or(UNBUILT)?);
@@ -190,6 +196,15 @@ fn end(child: Child) {
     leader.reap();
 }
 
+/// What a program that stands before the shell has to be told of it.
+fn path_of(program: Program<'_>) -> std::result::Result<&CStr, Failure> {
+    match program {
+        Program::Path(path) => Ok(path),
+        #[cfg(target_os = "linux")]
+        Program::Descriptor(_) => Err(UNBUILT),
+    }
+}
+
 /// A filter that the library could not build: nothing runs without it.
 const UNBUILT: Failure = Failure { stage: Stage::Sandbox, errno: libc::ENOSYS };
 
@@ -217,7 +232,7 @@ impl Wrapping {
     }
 
     fn spawn(&self, plan: &Plan<'_>, null: BorrowedFd<'_>) -> std::result::Result<Child, Failure> {
-        let Program::Path(shell) = plan.program else { return Err(UNBUILT) };
+        let shell = path_of(plan.program)?;
         let script = plan.files.get(3).copied();
         let arguments: Vec<&CStr> = warden::command(script.is_some(), self.witness_filter.is_some())
             .iter()

@@ -15,7 +15,9 @@ mod restrain;
 use std::os::fd::OwnedFd;
 
 use crate::error::Stage;
-pub(crate) use plan::{Announce, Listening, Plan, Program, Restraint};
+pub(crate) use plan::{Announce, Plan, Program};
+#[cfg(target_os = "linux")]
+pub(crate) use plan::{Listening, Restraint};
 
 /// How children are created. Visible in the statistics, so that a silent fallback is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,6 +31,7 @@ pub(crate) struct Plan<'a> {
 
 /// What a child gives up by itself.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "for Linux"))]
 pub(crate) struct Restraint<'a> {
     /// A Landlock ruleset.
     pub(crate) ruleset: BorrowedFd<'a>,
@@ -45,6 +46,7 @@ pub(crate) struct Restraint<'a> {
 
 /// A filter with somebody who listens.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "for Linux"))]
 pub(crate) struct Listening<'a> {
     pub(crate) filter: &'a [Instruction],
     /// `SECCOMP_FILTER_FLAG_...` for its installation.

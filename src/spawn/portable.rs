@@ -16,6 +16,9 @@ use super::{Child, Failure};
 use crate::error::Stage;
 
 pub(super) fn spawn(plan: &Plan<'_>) -> Result<Child, Failure> {
+    if plan.restraint.is_some() {
+        return Err(Failure { stage: Stage::Sandbox, errno: libc::ENOSYS });
+    }
     let text = |string: &CStr| OsStr::from_bytes(string.to_bytes()).to_owned();
     #[allow(irrefutable_let_patterns, reason = "there are no other programs than by path on other systems")]
     let Program::Path(program) = plan.program

@@ -13,6 +13,7 @@
 //! Words without an attempt, where a witness was there, are somebody else's: the text of a log, or the plain
 //! permissions of the file system. Reading is not witnessed, so words about a hidden path stand for themselves.
 
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "most of it is asked for by the witness"))]
 mod host;
 mod words;
 
@@ -28,6 +29,7 @@ use words::{Complaint, Kind, Text};
 
 /// A change that a command tried where the policy forbids it, and that the host's own user could have made.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only the witness makes one"))]
 pub(crate) struct Attempt {
     /// Absolute, without symbolic links as the host sees it.
     pub(crate) path: PathBuf,
@@ -180,11 +182,9 @@ impl Case<'_> {
 
     /// Whether the policy has nothing against changes there.
     fn is_open(&self, path: &Path) -> bool {
-        let devices = path.starts_with("/dev") && !path.starts_with("/dev/shm");
-        let own = self.input.private.iter().copied().chain(self.input.scratch).any(|own| path.starts_with(own));
-        // A workspace may lie in a directory that is otherwise the sandbox's own.
+        let own = self.input.private.iter().copied().chain(self.input.scratch);
         let in_workspace = self.input.terms.allows_change(path) && !self.is_hidden(path);
-        devices || path.starts_with("/proc") || own || in_workspace
+        in_workspace || is_its_own(self.input.terms, own, path)
     }
 
     fn evidence(&self, path: PathBuf) -> Evidence {
@@ -195,6 +195,15 @@ impl Case<'_> {
         };
         Evidence { path, rule }
     }
+}
+
+/// Whether a path is the command's alone, which has these directories for itself: nothing there is anybody's but the workspace,
+/// when that is below.
+pub(crate) fn is_its_own<'a>(terms: &Terms, private: impl IntoIterator<Item = &'a Path>, path: &Path) -> bool {
+    let is_workspace = |private: &Path| terms.workspace.starts_with(private) && path.starts_with(&terms.workspace);
+    let devices = path.starts_with("/dev") && !path.starts_with("/dev/shm");
+    let private = private.into_iter().any(|private| path.starts_with(private) && !is_workspace(private));
+    devices || path.starts_with("/proc") || private
 }
 
 /// Whether the file is what a tool writes first, beside the one that it is about: `file.lock`, `.file.swp`, or what became of

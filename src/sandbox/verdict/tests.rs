@@ -246,6 +246,11 @@ fn what_is_private_to_the_sandbox_is_no_denial() {
     };
     assert_eq!(verdict(&input), (Denied::No, None));
     assert_eq!(verdict(&Input { private: &[], scratch: Some(&scene.outside), ..input }), (Denied::No, None));
+    // But for a workspace in there, which may only be read.
+    let (terms, folder) = (scene.terms(Mode::ReadOnly), scene.workspace.parent().unwrap());
+    let seen = [Attempt { path: scene.workspace.join("x"), ..scene.attempt("x") }];
+    let input = Input { terms: &terms, attempts: Some(&seen), private: &[folder], ..input };
+    assert_eq!(verdict(&input).0, Denied::Yes);
 }
 
 #[test]
