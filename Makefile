@@ -5,6 +5,7 @@
 #   make test       everything, in every language
 #   make bench      ratios to other ways of running commands, in one run
 #   make tsan       the unit tests and the race soak under ThreadSanitizer (sets up a toolchain of its own; 2.2 GB with what it builds)
+#   make bindings   the C++, Node, Go and Python bindings; LANGUAGES="cpp go" for some of them
 #   make header     writes include/dsh.h anew, after a change of src/capi
 #   make install    PREFIX=/usr/local DESTDIR=
 
@@ -23,10 +24,12 @@ SHARED  := libdsh.so
 SONAME  := libdsh.so.0
 endif
 
-.PHONY: all demo test lint unit c-memory bench tsan header install tools clean
+.PHONY: all demo test lint unit c-memory bindings bench tsan header install tools clean
 
 all:
 	$(CARGO) build --release
+
+include bindings/cpp/install.mk
 
 demo: all
 	@$(MAKE) --no-print-directory install DESTDIR=$(STAGE) PREFIX=/usr >/dev/null
@@ -35,7 +38,7 @@ demo: all
 	@$(STAGE)/demo
 
 # Each part can be run by itself.
-test: tools lint unit c-memory demo
+test: tools lint unit c-memory bindings demo
 
 lint:
 	$(CARGO) fmt --check
@@ -55,13 +58,21 @@ unit:
 c-memory:
 	tests/c/sanitize.sh $(TARGET)/sanitize
 
+# Each language by its own means, against the library as it is installed. One of them: `make bindings LANGUAGES=go`.
+LANGUAGES ?= cpp node go python
+bindings: all
+	@$(MAKE) --no-print-directory install DESTDIR= PREFIX=$(abspath $(TARGET))/prefix >/dev/null
+	@for language in $(LANGUAGES); do \
+		DSH_BUILD_DIR=$(abspath $(TARGET))/bindings bindings/$$language/check $(abspath $(TARGET))/prefix || exit 1; \
+	done
+
 tsan:
 	tests/thread_sanitizer.sh $(TARGET)/tsan
 
 header:
 	DSH_UPDATE_HEADER=1 $(CARGO) test --quiet --test capi_header the_committed_header
 
-install: all
+install: all install-cpp
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 644 include/dsh.h $(DESTDIR)$(PREFIX)/include/
 	install -m 755 $(TARGET)/release/$(SHARED) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
@@ -76,7 +87,8 @@ bench:
 # What the tests need besides Rust: installed where that may be done, else named.
 tools:
 	@missing=; \
-	for tool in $(CC):gcc c++:g++ valgrind:valgrind setpriv:util-linux nm:binutils; do \
+	for tool in $(CC):gcc c++:g++ valgrind:valgrind setpriv:util-linux nm:binutils bwrap:bubblewrap git:git \
+		python3:python3 node:nodejs npm:npm; do \
 		command -v $${tool%%:*} >/dev/null 2>&1 || missing="$$missing $${tool##*:}"; \
 	done; \
 	[ -z "$$missing" ] && exit 0; \
