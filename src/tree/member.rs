@@ -75,9 +75,10 @@ impl Member {
             self.pidfd = open(self.pid, self.start_time);
         }
         if let Some(pidfd) = self.pidfd() {
-            self.told = stage;
-            for signal in signals_of(stage) {
-                send(pidfd, *signal);
+            // One that could not be told is told again at the next look.
+            let sent = signals_of(stage).iter().filter(|signal| send(pidfd, **signal)).count();
+            if sent == signals_of(stage).len() {
+                self.told = stage;
             }
         }
     }
@@ -142,13 +143,17 @@ fn open(pid: i32, start_time: u64) -> Option<OwnedFd> {
     }
 }
 
-fn send(pidfd: RawFd, signal: i32) {
+/// Whether the signal was sent.
+fn send(pidfd: RawFd, signal: i32) -> bool {
     #[cfg(target_os = "linux")]
     {
         let info = std::ptr::null::<libc::siginfo_t>();
         // SAFETY: a plain system call. A process that may not be signalled stays, and is reported as a survivor.
-        let _ = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, signal, info, 0) };
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, signal, info, 0) == 0 }
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = (pidfd, signal);
+    {
+        let _ = (pidfd, signal);
+        false
+    }
 }
