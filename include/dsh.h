@@ -1009,9 +1009,10 @@ typedef struct {
     const char *const *missing;
     /// How many there are.
     size_t missing_len;
-    /// The path that the command was kept from, absolute. NULL unless `denied` is `DSH_DENIED_YES`.
+    /// The path that the command was kept from, absolute; with `DSH_DENIED_UNKNOWN` one that it tried and may have done
+    /// without. NULL when there is none.
     const char *denied_path;
-    /// The rule that forbids it, in a few words. NULL unless `denied` is `DSH_DENIED_YES`.
+    /// The rule that forbids it, in a few words. NULL when there is no such path.
     const char *denied_rule;
     /// Why the backend failed to set itself up, in which case the command did not run. NULL when it did not fail. Of
     /// processes only: dsh_run() and dsh_process_result() give `DSH_E_SANDBOX_UNAVAILABLE`.

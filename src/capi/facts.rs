@@ -42,9 +42,10 @@ pub struct dsh_sandbox_facts_t {
     pub missing: *const *const c_char,
     /// How many there are.
     pub missing_len: usize,
-    /// The path that the command was kept from, absolute. NULL unless `denied` is `DSH_DENIED_YES`.
+    /// The path that the command was kept from, absolute; with `DSH_DENIED_UNKNOWN` one that it tried and may have done
+    /// without. NULL when there is none.
     pub denied_path: *const c_char,
-    /// The rule that forbids it, in a few words. NULL unless `denied` is `DSH_DENIED_YES`.
+    /// The rule that forbids it, in a few words. NULL when there is no such path.
     pub denied_rule: *const c_char,
     /// Why the backend failed to set itself up, in which case the command did not run. NULL when it did not fail. Of
     /// processes only: dsh_run() and dsh_process_result() give `DSH_E_SANDBOX_UNAVAILABLE`.

@@ -53,7 +53,7 @@ pub struct SandboxFacts {
     pub workspace: Option<PathBuf>,
     /// Whether it was kept from something.
     pub denied: Denied,
-    /// What shows that.
+    /// What shows that; with `Unknown`, what the command tried and may have done without.
     pub evidence: Option<Evidence>,
     /// Why the backend failed to set itself up, in which case the command did not run. Of a process in the background
     /// only: a run fails with [`ErrorKind::SandboxUnavailable`](crate::ErrorKind::SandboxUnavailable).

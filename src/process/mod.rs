@@ -1,5 +1,7 @@
 //! A process: one `bash -c` and its descendants. Its state machine, and the handle of one in the background.
 
+mod state;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -18,6 +20,7 @@ use crate::read::{self, Chunk, Reading};
 use crate::result::{Exit, Outcome, RunResult, StopBy, StopStage, Survivor};
 use crate::sandbox::{Confinement, SandboxFacts};
 use crate::tree::LeaderExit;
+use state::State;
 
 /// One of the two streams of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,62 +49,6 @@ pub enum Status {
 pub(crate) struct Settlement {
     pub(crate) pipes_held: bool,
     pub(crate) held_by: Vec<i32>,
-}
-
-/// The facts of a process that are shared between its driver and its handles.
-///
-/// It moves one way only: running, (stop ordered,) leader exited, settled, quiescent. The transitions are the methods;
-/// whoever drives the process calls them, except `order_stop`, which anybody may.
-#[derive(Debug, Default)]
-pub(crate) struct State {
-    exit: Option<LeaderExit>,
-    cause: Option<StopBy>,
-    order: Option<StopBy>,
-    stage: StopStage,
-    settled: Option<Settlement>,
-    survivors: Vec<Survivor>,
-    quiescent: bool,
-    failed: bool,
-}
-
-impl State {
-    /// A stop is wanted. Says whether there was still something to stop: the command had not ended and had not been
-    /// told to. What it left behind is stopped all the same.
-    fn order_stop(&mut self, by: StopBy) -> bool {
-        if self.quiescent {
-            return false;
-        }
-        let first = self.order.is_none();
-        if first {
-            self.order = Some(by);
-        }
-        let running = self.exit.is_none() && self.cause.is_none();
-        if running && by != StopBy::Survivors {
-            self.cause = Some(by);
-        }
-        first && running
-    }
-
-    /// The leader has ended although nothing was signalled yet: whatever was ordered has not cut it short. But whoever
-    /// killed it has been told that it was still to be killed, and that stands.
-    fn ended_unstopped(&mut self) {
-        self.cause = self.cause.filter(|cause| *cause == StopBy::Kill);
-    }
-
-    fn leader_exited(&mut self, exit: LeaderExit) {
-        debug_assert!(self.exit.is_none(), "a leader exits once");
-        self.exit = Some(exit);
-    }
-
-    fn status(&self) -> Status {
-        match (&self.settled, self.exit) {
-            (None, _) | (_, None) => Status::Running,
-            (Some(_), Some(exit)) => match (self.cause, exit.exit) {
-                (Some(_), _) | (_, Exit::Signal { .. }) => Status::Killed,
-                _ => Status::Completed,
-            },
-        }
-    }
 }
 
 /// What a process is from its start to its end. Shared by its driver, its handles and the live set.
@@ -488,73 +435,5 @@ impl Process {
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Process").field("id", &self.0.core.id).field("pid", &self.0.core.pid).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::result::Usage;
-
-    fn exited(exit: Exit) -> LeaderExit {
-        LeaderExit { exit, usage: Usage::default(), at: Instant::now() }
-    }
-
-    #[test]
-    fn the_first_cause_stands() {
-        let mut state = State::default();
-        assert!(state.order_stop(StopBy::Timeout));
-        assert!(!state.order_stop(StopBy::Kill));
-        assert_eq!((state.cause, state.order), (Some(StopBy::Timeout), Some(StopBy::Timeout)));
-    }
-
-    #[test]
-    fn a_stop_after_the_exit_is_no_cause() {
-        let mut state = State::default();
-        state.leader_exited(exited(Exit::Code(0)));
-        assert!(!state.order_stop(StopBy::Kill));
-        assert_eq!((state.cause, state.order), (None, Some(StopBy::Kill)));
-    }
-
-    #[test]
-    fn a_stop_that_came_too_late_to_signal_anything_is_no_cause() {
-        let mut state = State::default();
-        assert!(state.order_stop(StopBy::Cancel));
-        state.leader_exited(exited(Exit::Code(0)));
-        state.ended_unstopped();
-        state.settled = Some(Settlement::default());
-        assert_eq!((state.cause, state.order, state.status()), (None, Some(StopBy::Cancel), Status::Completed));
-    }
-
-    #[test]
-    fn ending_survivors_is_no_cause() {
-        let mut state = State::default();
-        state.leader_exited(exited(Exit::Code(0)));
-        state.order_stop(StopBy::Survivors);
-        state.settled = Some(Settlement::default());
-        assert_eq!((state.cause, state.status()), (None, Status::Completed));
-    }
-
-    #[test]
-    fn a_process_that_was_killed_or_died_of_a_signal_is_killed() {
-        for (cause, exit, status) in [
-            (None, Exit::Code(3), Status::Completed),
-            (None, Exit::Unknown, Status::Completed),
-            (Some(StopBy::Kill), Exit::Code(0), Status::Killed),
-            (None, Exit::Signal { number: 11, core_dumped: true }, Status::Killed),
-        ] {
-            let mut state = State { cause, ..State::default() };
-            state.leader_exited(exited(exit));
-            assert_eq!(state.status(), Status::Running);
-            state.settled = Some(Settlement::default());
-            assert_eq!(state.status(), status);
-        }
-    }
-
-    #[test]
-    fn nothing_is_stopped_once_nothing_is_alive() {
-        let mut state = State { quiescent: true, ..State::default() };
-        assert!(!state.order_stop(StopBy::Kill));
-        assert_eq!(state.order, None);
     }
 }
