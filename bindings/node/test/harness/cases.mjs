@@ -75,8 +75,9 @@ foreground('its own session and group', {
   command: 'read -r _ _ _ _ group session _ < /proc/$$/stat; [ $$ = $group ] && [ $$ = $session ] && echo own',
 })
 foreground('no controlling terminal', { command: ': < /dev/tty' })
-foreground('signals: none blocked, ignored or caught', {
-  command: 'trap; awk \'/^Sig(Blk|Ign|Cgt)/ { print $1, ($2 ~ /^0+$/) ? "none" : "some" }\' /proc/self/status',
+// Not those ignored: the original passes on what its host was started with, and a shell's background job ignores two.
+foreground('signals: none blocked or caught', {
+  command: 'trap; awk \'/^Sig(Blk|Cgt)/ { print $1, ($2 ~ /^0+$/) ? "none" : "some" }\' /proc/self/status',
 })
 foreground('the limits and the mask of the host', { command: 'ulimit -n; ulimit -c; umask' })
 foreground('the depth of shells', { command: 'echo $SHLVL' })
