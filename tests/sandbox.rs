@@ -202,6 +202,28 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
+fn a_host_without_a_directory_for_temporary_files_runs_confined_commands_all_the_same() {
+    in_own_process_with(
+        test_name!(),
+        |command| {
+            command.env("TMPDIR", "/nonexistent");
+        },
+        || {
+            for backend in BACKENDS {
+                let place = Place::new(backend);
+                let result = place.run("mktemp && cat <<X\nhi\nX\n");
+                assert_eq!(code(&result), Some(0), "{backend}: {}", text(&result.stderr));
+                let out = text(&result.stdout);
+                assert!(out.ends_with("\nhi\n"), "{backend}: {out}");
+                drop(place);
+                let private = Path::new(out.lines().next().unwrap()).ancestors().nth(2).unwrap();
+                assert!(backend == Backend::Bubblewrap || !private.exists(), "{}", private.display());
+            }
+        },
+    );
+}
+
+#[test]
 fn a_request_may_name_its_own_directory_for_temporary_files() {
     for backend in BACKENDS {
         let place = Place::new(backend);

@@ -42,6 +42,8 @@ pub(crate) struct SpillStore {
 struct State {
     dir: Option<PrivateDir>,
     files: Vec<Arc<Record>>,
+    /// Where directories for temporary files are made when there can be none beside the spill files.
+    elsewhere: Option<PrivateDir>,
     /// Directories for temporary files whose commands are over.
     left: Vec<PathBuf>,
     finished: bool,
@@ -118,7 +120,11 @@ impl SpillStore {
             if state.finished {
                 return Err(io::Error::other("the executor has been shut down"));
             }
-            let dir = self.private_dir(&mut state).map_err(io::Error::other)?;
+            let dir = match self.private_dir(&mut state) {
+                Ok(dir) => dir,
+                // Spill files may be done without; a command without a place for temporary files may not.
+                Err(error) => elsewhere(&mut state.elsewhere).ok_or_else(|| io::Error::other(error))?,
+            };
             dir.path.join(format!("tmp-{:08x}", RandomState::new().hash_one(0u8) as u32))
         };
         Scratch::create(path, Arc::clone(self))
@@ -160,12 +166,15 @@ impl SpillStore {
         if self.owner != std::process::id() {
             return;
         }
-        let (dir, files) = {
+        let (dir, files, elsewhere) = {
             let mut state = self.state.lock();
             state.finished = true;
-            (state.dir.take(), std::mem::take(&mut state.files))
+            (state.dir.take(), std::mem::take(&mut state.files), state.elsewhere.take())
         };
         self.clean_up();
+        if let Some(elsewhere) = elsewhere.filter(PrivateDir::is_in_place) {
+            remove(&elsewhere.path, &elsewhere.handle);
+        }
         let Some(dir) = dir else { return };
         if keep {
             // Without a lock file it is no sweep's business.
@@ -360,6 +369,17 @@ impl PrivateDir {
             _ => false,
         }
     }
+}
+
+/// A private directory where directories for temporary files usually are. What dead hosts have left there is removed.
+fn elsewhere(dir: &mut Option<PrivateDir>) -> Option<&mut PrivateDir> {
+    if !dir.as_ref().is_some_and(PrivateDir::is_in_place) {
+        *dir = ["/tmp", "/var/tmp"].iter().map(Path::new).find_map(|parent| {
+            SpillStore::sweep(parent);
+            PrivateDir::create(parent).ok()
+        });
+    }
+    dir.as_mut()
 }
 
 /// Removes a spill directory if its owner is dead.
