@@ -684,3 +684,66 @@ fn exhaust(spare: usize) -> Vec<fs::File> {
     held.truncate(held.len().saturating_sub(spare));
     held
 }
+
+/// Has a system call fail from now on, in this process and all that it starts, as on a system that does not have it.
+fn refuse(call: libc::c_long, errno: i32) {
+    const LOAD_NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    let end = |value: u32| libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: value };
+    let mut filter = [
+        libc::sock_filter { code: LOAD_NUMBER, jt: 0, jf: 0, k: 0 },
+        libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, jt: 0, jf: 1, k: call as u32 },
+        end(libc::SECCOMP_RET_ERRNO | errno as u32),
+        end(libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the calls take numbers and a program that lives as long; all threads of this process get the filter.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        let flags = libc::SECCOMP_FILTER_FLAG_TSYNC;
+        assert_eq!(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program), 0);
+    }
+}
+
+#[test]
+fn a_container_without_mounts_falls_to_landlock_and_says_what_is_weaker() {
+    in_own_process(test_name!(), || {
+        refuse(libc::SYS_mount, libc::EPERM);
+        let place = Place::with(Backend::Bubblewrap, |policy| policy.backends.clear());
+        let facts = place.run("echo x > $WS/x; echo x > $OUT/x").sandbox.unwrap();
+        assert_eq!((facts.backend, facts.missing), (Some(Backend::Landlock), vec!["metadata"]));
+        assert!(place.workspace.join("x").exists() && !place.outside.join("x").exists());
+        let report = sandbox_doctor();
+        let [bubblewrap, landlock] = &report.backends[..] else { panic!("{report}") };
+        assert!(!bubblewrap.usable && bubblewrap.remedy.is_some() && landlock.usable, "{report}");
+    });
+}
+
+#[test]
+fn an_old_kernel_without_any_backend_runs_nothing_and_the_doctor_names_the_errno() {
+    in_own_process_with(
+        test_name!(),
+        |command| {
+            command.env("PATH", "/nowhere");
+        },
+        || {
+            refuse(libc::SYS_landlock_create_ruleset, libc::ENOSYS);
+            let folder = tempfile::tempdir().unwrap();
+            let config = Config { shell: Some("/bin/bash".into()), cwd: Some(folder.path().into()), ..quick() };
+            let executor = Executor::new(&config).unwrap();
+            let read_only = Some(SandboxPolicy::new(Mode::ReadOnly));
+            let error = refused(&executor, Request { sandbox: read_only, ..Request::new("/bin/touch ran") });
+            assert_eq!((error.kind(), error.stage()), (ErrorKind::SandboxUnavailable, Stage::Sandbox));
+            assert!(error.message().contains("bwrap") && error.message().contains("Landlock"), "{error}");
+            assert!(walk(folder.path()).is_empty());
+            let report = sandbox_doctor();
+            let [bubblewrap, landlock] = &report.backends[..] else { panic!("{report}") };
+            assert_eq!(
+                (bubblewrap.errno, landlock.errno, landlock.version),
+                (libc::ENOENT, libc::ENOSYS, 0),
+                "{report}"
+            );
+            assert!(report.to_string().contains("5.13"), "{report}");
+            assert_eq!(code(&executor.run("exit 3").unwrap()), Some(3), "what is not confined runs");
+        },
+    );
+}

@@ -220,6 +220,11 @@ mod tests {
         let pid = child.id() as i32;
         let started = entry_of(pid).unwrap().start_time;
         let read = |since| Table::read(ID, since).unwrap().get(pid).unwrap().mark;
+        // A process that is being executed has no environment for a moment.
+        let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while read(0).is_none() && std::time::Instant::now() < patience {
+            std::thread::yield_now();
+        }
         let seen = (read(0), read(started), read(started + 1));
         let other = Table::read(&[b'0'; 32], 0).unwrap().get(pid).unwrap().mark;
         let listed = children_of(std::process::id() as i32);
