@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Callable
@@ -11,6 +12,11 @@ import pytest
 import dsh
 
 import support
+
+# Whoever started the tests may have had these ignored, as a shell does for its jobs in the background, and the programs
+# that the tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture
