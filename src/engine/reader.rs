@@ -90,8 +90,8 @@ struct Source {
 enum End {
     Output(Intake),
     Stdin(StdinFeed),
-    #[cfg(target_os = "linux")]
     /// With the descriptor that is waited for.
+    #[cfg(target_os = "linux")]
     Watch(RawFd, Watch),
 }
 

@@ -153,9 +153,8 @@ impl Executor {
         if next.over {
             inner.live.remove(core.id);
         }
-        let is_confined = matches!(spec.sandbox, Sandbox::Confined(_));
         inner.leave_to_threads(tending, pipes, next.over);
-        if is_confined {
+        if matches!(spec.sandbox, Sandbox::Confined(_)) {
             inner.spills.clean_up();
         }
         inner.engine.give_back(kit);

@@ -1,4 +1,5 @@
-//! A process: one `bash -c` and its descendants. Its state machine, and the handle of one in the background.
+//! A process: one `bash -c` and its descendants. What its driver and its handles share, and the handle of one in the
+//! background; `state` is what becomes of it.
 
 mod state;
 

@@ -335,7 +335,7 @@ fn only_what_writes_is_announced() {
 }
 
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement, made by hand: cargo test --release --lib witness -- --ignored --nocapture"]
 fn the_cost_of_an_open() {
     let scene = Scene::new();
     fs::write(scene.root.join("work/a"), "").unwrap();
