@@ -177,7 +177,7 @@ impl Spec {
 }
 
 /// Fills in and caps every term of a request. Nothing is started, and a wrong value is named.
-pub(crate) fn resolve(request: Request, budgets: Arc<Budgets>, inherited: &Inherited) -> Result<Spec> {
+pub(crate) fn resolve(request: Request, budgets: Arc<Budgets>, inherited: &Arc<Inherited>) -> Result<Spec> {
     let command = CString::new(request.command).map_err(|error| {
         let at = error.nul_position();
         let message = format!("command: holds a NUL byte at offset {at}, which no command line can carry");
@@ -265,7 +265,7 @@ mod tests {
 
     fn resolve_with(request: Request, config: &Config) -> Result<Spec> {
         let budgets = Budgets::new(config).unwrap();
-        let inherited = environment::inherit([], budgets.policy());
+        let inherited = Arc::new(environment::inherit([], budgets.policy()));
         resolve(request, budgets.into(), &inherited)
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::output::Capture;
@@ -153,7 +154,7 @@ pub struct RunResult {
     /// Bytes of stdin that the command took (or that were left in the pipe for it).
     pub stdin_written: u64,
     /// Names of host variables that the command did not get.
-    pub scrubbed: Vec<OsString>,
+    pub scrubbed: Arc<[OsString]>,
     /// The library's number of the process, unique in its executor.
     pub process_id: u64,
     /// What is known of its confinement; `None` when nobody has asked for one.

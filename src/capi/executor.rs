@@ -7,6 +7,7 @@ use super::error::dsh_error_t;
 use super::extensible::read;
 use super::handle::{release, Sealed};
 use super::status::dsh_status_t;
+use crate::environment::Host;
 use crate::{Config, Executor, SpawnPath, Stats};
 
 /// Runs commands, and owns what it runs until nothing of it is alive: budgets, two threads, every live process, the
@@ -28,7 +29,7 @@ pub unsafe extern "C" fn dsh_executor_new(
 ) -> dsh_status_t {
     border!(error, out executor, {
         let config = if config.is_null() { Config::default() } else { read(config, "config")?.to_config()? };
-        Executor::new(&config)?
+        Executor::for_host(&config, Host::OF_C)?
     })
 }
 

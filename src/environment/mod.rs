@@ -1,6 +1,7 @@
 //! The environment of a command: what of the host's it gets, and what replaces it.
 
 mod glob;
+mod host;
 mod scrub;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -14,6 +15,7 @@ use parking_lot::Mutex;
 
 use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::mark;
+pub(crate) use host::{Host, Snapshot};
 
 /// Set for every command, since its output is read by a program: no colours, and no pager that waits for a key.
 const TERMINAL: [(&str, &str); 4] = [("NO_COLOR", "1"), ("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
@@ -47,20 +49,40 @@ impl Policy {
     }
 }
 
-/// The environment of one command, ready for execve.
+/// The environment of one command, ready for execve. What is inherited is shared with all other commands and not copied.
 #[derive(Clone)]
 pub(crate) struct Environment {
-    entries: Vec<CString>,
-    scrubbed: Vec<OsString>,
+    inherited: Arc<Inherited>,
+    /// Indices of the inherited entries that the request has replaced or removed, sorted.
+    given: Vec<usize>,
+    added: Vec<CString>,
+    scrubbed: Arc<[OsString]>,
 }
 
 /// What a command gets of the host's environment, with the library's own terminal variables: all that does not depend
 /// on the request.
-#[derive(Debug)]
 pub(crate) struct Inherited {
     /// In the host's order, then the library's own.
     entries: Vec<CString>,
-    scrubbed: BTreeSet<OsString>,
+    /// Indices of the entries, sorted by name.
+    by_name: Vec<usize>,
+    /// Indices of those that are longer than the system takes.
+    too_long: Vec<usize>,
+    scrubbed: Arc<[OsString]>,
+}
+
+impl Inherited {
+    fn new(entries: Vec<CString>, scrubbed: BTreeSet<OsString>) -> Inherited {
+        let mut by_name: Vec<usize> = (0..entries.len()).collect();
+        by_name.sort_by_key(|index| name_of(&entries[*index]));
+        let too_long = (0..entries.len()).filter(|index| check_size(&entries[*index]).is_err()).collect();
+        Inherited { entries, by_name, too_long, scrubbed: scrubbed.into_iter().collect() }
+    }
+
+    fn find(&self, name: &OsStr) -> Option<usize> {
+        let at = self.by_name.binary_search_by_key(&name, |index| name_of(&self.entries[*index])).ok()?;
+        Some(self.by_name[at])
+    }
 }
 
 /// The last [`Inherited`], used again while the host's environment and the policy are what they were. Judging names and
@@ -69,49 +91,56 @@ pub(crate) struct Inherited {
 pub(crate) struct Cache(Mutex<Option<Cached>>);
 
 struct Cached {
-    host: Vec<(OsString, OsString)>,
+    host: Snapshot,
     policy: Policy,
     inherited: Arc<Inherited>,
 }
 
 impl Cache {
-    pub(crate) fn inherited(&self, host: Vec<(OsString, OsString)>, policy: &Policy) -> Arc<Inherited> {
+    /// `look` gives the host's variables, or `None` when they are those of the snapshot that it gets.
+    pub(crate) fn inherited(
+        &self,
+        look: impl FnOnce(&Snapshot) -> Option<Snapshot>,
+        policy: &Policy,
+    ) -> Arc<Inherited> {
         let mut cached = self.0.lock();
-        if let Some(cached) = cached.as_ref().filter(|cached| cached.host == host && cached.policy == *policy) {
+        let none = Snapshot::default();
+        let new = look(cached.as_ref().map_or(&none, |cached| &cached.host));
+        if let Some(cached) = cached.as_ref().filter(|cached| new.is_none() && cached.policy == *policy) {
             return cached.inherited.clone();
         }
-        let inherited = Arc::new(inherit(host.iter().cloned(), policy));
+        let host = new.or_else(|| cached.take().map(|cached| cached.host)).unwrap_or_default();
+        let inherited = Arc::new(inherit(host.variables(), policy));
         *cached = Some(Cached { host, policy: policy.clone(), inherited: inherited.clone() });
         inherited
     }
 }
 
 /// Layers 1 to 4: the host's variables, less what a command may not see, plus the library's own.
-pub(crate) fn inherit(host: impl IntoIterator<Item = (OsString, OsString)>, policy: &Policy) -> Inherited {
+pub(crate) fn inherit<'a>(host: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>, policy: &Policy) -> Inherited {
     let mut entries = Vec::new();
     let mut scrubbed = BTreeSet::new();
     let mut seen = HashSet::new();
     for (name, value) in host.into_iter().filter(|_| policy.inherit) {
         // A program that builds its environment by hand can have a name twice; getenv finds the first.
-        if unfit_name(&name).is_some() || value.as_bytes().contains(&0) || seen.contains(&name) {
+        if unfit_name(name).is_some() || !seen.insert(name) {
             continue;
         }
         match fate(policy, name.as_bytes(), value.as_bytes()) {
-            Fate::Passed => entries.extend(entry(&name, &value)),
+            Fate::Passed => entries.extend(entry(name, value)),
             Fate::Dropped => {}
             Fate::Scrubbed => {
-                scrubbed.insert(name.clone());
+                scrubbed.insert(name.to_owned());
             }
         }
-        seen.insert(name);
     }
     entries.extend(TERMINAL.iter().filter_map(|(name, value)| entry(OsStr::new(name), OsStr::new(value))));
-    Inherited { entries, scrubbed }
+    Inherited::new(entries, scrubbed)
 }
 
 /// Layers 5 and 6: what the request replaces, removes and adds. What is added comes last, sorted by name.
 pub(crate) fn layer(
-    inherited: &Inherited,
+    inherited: &Arc<Inherited>,
     workdir: &Path,
     env: &[(OsString, Option<OsString>)],
     dsh_env: &[(OsString, OsString)],
@@ -131,16 +160,22 @@ pub(crate) fn layer(
         check_dsh_env(i, name)?;
         changes.insert(name, Some(checked_value("dsh_env", name, value)?));
     }
-    let given = |name: &OsStr| changes.contains_key(name);
-    let kept = inherited.entries.iter().filter(|entry| !given(name_of(entry))).cloned();
-    let added = changes.iter().filter_map(|(name, value)| entry(name, (*value)?));
-    let entries: Vec<CString> = kept.chain(added).collect();
-    for entry in &entries {
+    let mut given: Vec<usize> = changes.keys().filter_map(|name| inherited.find(name)).collect();
+    given.sort_unstable();
+    if let Some(index) = inherited.too_long.iter().find(|index| given.binary_search(index).is_err()) {
+        check_size(&inherited.entries[*index])?;
+    }
+    let added: Vec<CString> = changes.iter().filter_map(|(name, value)| entry(name, (*value)?)).collect();
+    for entry in &added {
         check_size(entry)?;
     }
     // What the request gives again is not missing, and the list tells a model what is.
     let missing = |name: &&OsString| changes.get(name.as_os_str()).is_none_or(|value| value.is_none());
-    Ok(Environment { entries, scrubbed: inherited.scrubbed.iter().filter(missing).cloned().collect() })
+    let scrubbed = match inherited.scrubbed.iter().all(|name| missing(&name)) {
+        true => inherited.scrubbed.clone(),
+        false => inherited.scrubbed.iter().filter(missing).cloned().collect(),
+    };
+    Ok(Environment { inherited: inherited.clone(), given, added, scrubbed })
 }
 
 /// What becomes of a host's variable.
@@ -285,43 +320,50 @@ fn check_size(entry: &CString) -> Result<()> {
 
 impl Environment {
     /// The variables as `NAME=VALUE`.
-    pub fn entries(&self) -> &[CString] {
-        &self.entries
+    pub fn entries(&self) -> impl Iterator<Item = &CString> {
+        let kept =
+            self.inherited.entries.iter().enumerate().filter(|(index, _)| self.given.binary_search(index).is_err());
+        kept.map(|(_, entry)| entry).chain(&self.added)
+    }
+
+    /// A bound on how many there are.
+    pub fn at_most(&self) -> usize {
+        self.inherited.entries.len() + self.added.len()
     }
 
     /// Adds a variable, unless there is one of that name.
     pub fn add_unless_set(&mut self, name: &str, value: &OsStr) -> Result<()> {
-        if self.entries.iter().any(|entry| name_of(entry) == name) {
+        if self.entries().any(|entry| name_of(entry) == name) {
             return Ok(());
         }
         let entry = entry(OsStr::new(name), checked_value("sandbox", OsStr::new(name), value)?);
         if let Some(entry) = entry {
             check_size(&entry)?;
-            self.entries.push(entry);
+            self.added.push(entry);
         }
         Ok(())
     }
 
     /// The sorted names of the host's variables that the command does not get and that `env_allow` would give it.
-    pub fn scrubbed(&self) -> &[OsString] {
+    pub fn scrubbed(&self) -> &Arc<[OsString]> {
         &self.scrubbed
     }
 
     /// The names of the `n` largest variables, with the bytes of `NAME=VALUE`; the largest is first.
     fn largest(&self, n: usize) -> impl Iterator<Item = (&OsStr, usize)> {
-        let mut entries: Vec<&CString> = self.entries.iter().collect();
+        let mut entries: Vec<&CString> = self.entries().collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.to_bytes().len()));
         entries.into_iter().take(n).map(|entry| (name_of(entry), entry.to_bytes().len()))
     }
 
     /// The error for an environment that the system refused as a whole.
     pub fn too_big(&self, errno: i32) -> Error {
-        let total: usize = self.entries.iter().map(|entry| entry.to_bytes_with_nul().len()).sum();
+        let total: usize = self.entries().map(|entry| entry.to_bytes_with_nul().len()).sum();
         let largest: Vec<String> =
             self.largest(3).map(|(name, size)| format!("{} ({size} bytes)", shown(name))).collect();
         let message = format!(
             "the environment is too big: {} variables take {total} bytes; the largest are {}",
-            self.entries.len(),
+            self.entries().count(),
             largest.join(", ")
         );
         Error::os(ErrorKind::EnvTooBig, Stage::Exec, errno, message)
@@ -332,7 +374,7 @@ impl Environment {
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Environment")
-            .field("entries", &self.entries.len())
+            .field("entries", &self.entries().count())
             .field("scrubbed", &self.scrubbed)
             .finish_non_exhaustive()
     }

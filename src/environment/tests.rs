@@ -40,19 +40,20 @@ fn layered(
     env: &[(OsString, Option<OsString>)],
     dsh_env: &[(OsString, OsString)],
 ) -> Result<Environment> {
-    layer(&inherit(host, policy), workdir, env, dsh_env)
+    let host: Snapshot = host.into_iter().collect();
+    layer(&Arc::new(inherit(host.variables(), policy)), workdir, env, dsh_env)
 }
 
 fn get<'a>(environment: &'a Environment, name: &str) -> Option<&'a str> {
     let prefix = format!("{name}=");
-    let mut values = environment.entries().iter().filter_map(|entry| entry.to_str().ok()?.strip_prefix(&prefix));
+    let mut values = environment.entries().filter_map(|entry| entry.to_str().ok()?.strip_prefix(&prefix));
     let value = values.next();
     assert_eq!(values.next(), None, "{name} is there twice");
     value
 }
 
 fn names(environment: &Environment) -> Vec<&str> {
-    environment.entries().iter().map(|entry| entry.to_str().unwrap().split('=').next().unwrap()).collect()
+    environment.entries().map(|entry| entry.to_str().unwrap().split('=').next().unwrap()).collect()
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn credentials_go_by_name_and_by_value_and_are_listed_sorted() {
     ];
     let made = inherited(&host, &policy(&[], &[]));
     assert_eq!(
-        made.scrubbed(),
+        made.scrubbed()[..],
         globs(&["AWS_SECRET_ACCESS_KEY", "DATABASE_URL", "FOO_API_KEY", "GH_PAT", "NPM_CONFIG__AUTH"])
     );
     assert_eq!(names(&made)[..3], ["PATH", "SSH_AUTH_SOCK", "HTTPS_PROXY"]);
@@ -99,13 +100,13 @@ fn env_allow_brings_back_what_the_credential_rules_and_env_deny_take() {
     let host = [("MY_KEY", "1"), ("DB", "db://u:p@h"), ("AWS_X", "2"), ("AWS_Y", "3"), ("your_KEY", "4")];
     let made = inherited(&host, &policy(&["MY_*", "DB", "AWS_?", "YOUR_*"], &["AWS_*"]));
     assert_eq!(names(&made)[..4], ["MY_KEY", "DB", "AWS_X", "AWS_Y"]);
-    assert_eq!(made.scrubbed(), [os("your_KEY")]);
+    assert_eq!(made.scrubbed()[..], [os("your_KEY")]);
 }
 
 #[test]
 fn env_deny_takes_and_names_variables() {
     let made = inherited(&[("AWS_REGION", "x"), ("aws_region", "x")], &policy(&[], &["AWS_*"]));
-    assert_eq!(made.scrubbed(), [os("AWS_REGION")]);
+    assert_eq!(made.scrubbed()[..], [os("AWS_REGION")]);
     assert_eq!(names(&made)[0], "aws_region");
 }
 
@@ -122,7 +123,7 @@ fn exported_functions_and_shell_options_go_unless_allowed() {
     let host = [("BASH_FUNC_ls%%", "() { :; }"), ("SHELLOPTS", "errexit"), ("BASHOPTS", "x"), ("PS4", "+ ")];
     let made = inherited(&host, &policy(&[], &[]));
     assert_eq!(names(&made)[0], "PS4");
-    assert_eq!(made.scrubbed(), globs(&["BASHOPTS", "BASH_FUNC_ls%%", "SHELLOPTS"]));
+    assert_eq!(made.scrubbed()[..], globs(&["BASHOPTS", "BASH_FUNC_ls%%", "SHELLOPTS"]));
     let made = inherited(&host, &policy(&["BASH*", "SHELLOPTS"], &[]));
     assert_eq!(names(&made)[..4], ["BASH_FUNC_ls%%", "SHELLOPTS", "BASHOPTS", "PS4"]);
 }
@@ -132,7 +133,7 @@ fn programs_that_ask_for_passwords_go_unless_allowed() {
     let host = [("SSH_ASKPASS", "/x"), ("SUDO_ASKPASS", "/x")];
     let made = inherited(&host, &policy(&["SUDO_*"], &[]));
     assert_eq!(get(&made, "SUDO_ASKPASS"), Some("/x"));
-    assert_eq!(made.scrubbed(), [os("SSH_ASKPASS")]);
+    assert_eq!(made.scrubbed()[..], [os("SSH_ASKPASS")]);
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn a_credential_that_the_request_gives_is_passed_and_no_longer_listed() {
     let made = layered(host, &policy(&[], &[]), Path::new("/w"), &env, &[]).unwrap();
     assert_eq!(get(&made, "A_KEY"), Some("new"));
     assert_eq!(get(&made, "BASH_ENV"), Some("/mine"));
-    assert_eq!(made.scrubbed(), [os("B_KEY")]);
+    assert_eq!(made.scrubbed()[..], [os("B_KEY")]);
 }
 
 #[test]
@@ -191,14 +192,14 @@ fn of_a_name_that_the_host_has_twice_the_first_counts() {
     let made = inherited(&[("A", "1"), ("A", "2"), ("B", "db://u:p@h"), ("B", "plain")], &policy(&[], &[]));
     assert_eq!(get(&made, "A"), Some("1"));
     assert_eq!(get(&made, "B"), None);
-    assert_eq!(made.scrubbed(), [os("B")]);
+    assert_eq!(made.scrubbed()[..], [os("B")]);
 }
 
 #[test]
 fn what_no_environment_can_hold_is_not_taken_from_the_host() {
-    let made = inherited(&[("", "x"), ("A=B", "x"), ("N\0", "x"), ("V", "x\0y"), ("OK", "x")], &policy(&[], &[]));
+    let made = inherited(&[("", "x"), ("N\0", "x"), ("V", "x\0y"), ("OK", "x")], &policy(&[], &[]));
     assert_eq!(names(&made)[0], "OK");
-    assert_eq!(made.entries().len(), 6);
+    assert_eq!(made.entries().count(), 6);
 }
 
 #[test]
@@ -207,8 +208,8 @@ fn names_and_values_that_are_no_utf8_work() {
     let value = OsString::from_vec(b"\xfe".to_vec());
     let host = [(name.clone(), value.clone()), (OsString::from_vec(b"\xff_KEY".to_vec()), value.clone())];
     let made = layered(host.clone(), &policy(&[], &[]), Path::new("/w"), &[], &[]).unwrap();
-    assert_eq!(made.entries()[0].to_bytes(), b"N\xff=\xfe");
-    assert_eq!(made.scrubbed(), [host[1].0.clone()]);
+    assert_eq!(made.entries().next().unwrap().to_bytes(), b"N\xff=\xfe");
+    assert_eq!(made.scrubbed()[..], [host[1].0.clone()]);
     let made = layered(host, &policy(&[], &[]), Path::new("/w"), &[(name, None)], &[]).unwrap();
     assert_eq!(names(&made)[0], "NO_COLOR");
 }
@@ -283,7 +284,7 @@ fn the_error_about_the_whole_names_the_largest_and_no_value() {
     assert_eq!((error.kind(), error.stage()), (ErrorKind::EnvTooBig, Stage::Exec));
     assert_eq!(error.errno(), Some(libc::E2BIG));
     assert!(error.message().contains(r#""L\n" (1003 bytes), "M" (502 bytes), ""#), "{error}");
-    let total: usize = made.entries().iter().map(|entry| entry.to_bytes_with_nul().len()).sum();
+    let total: usize = made.entries().map(|entry| entry.to_bytes_with_nul().len()).sum();
     assert!(error.message().contains(&format!("8 variables take {total} bytes")), "{error}");
     assert!(!error.message().contains("vvv"), "{error}");
 }
@@ -347,7 +348,7 @@ proptest! {
     #[test]
     fn no_dsh_name_of_the_host_survives(host in any_host(), policy in any_policy(), env in any_env()) {
         let made = layered(host, &policy, Path::new("/w"), &env, &[]).unwrap();
-        prop_assert!(!made.entries().iter().any(|entry| reserved(entry.to_bytes())));
+        prop_assert!(!made.entries().any(|entry| reserved(entry.to_bytes())));
     }
 
     #[test]
@@ -364,7 +365,7 @@ proptest! {
     fn no_scrubbed_name_is_also_an_entry(host in any_host(), policy in any_policy(), env in any_env()) {
         let made = layered(host, &policy, Path::new("/w"), &env, &[]).unwrap();
         prop_assert!(made.scrubbed().is_sorted());
-        for name in made.scrubbed() {
+        for name in made.scrubbed().iter() {
             prop_assert_eq!(get(&made, name.to_str().unwrap()), None);
         }
     }
@@ -374,7 +375,9 @@ proptest! {
 fn the_cache_follows_the_hosts_environment_and_the_policy() {
     let cache = Cache::default();
     let entries = |host: &[(&str, &str)], policy: &Policy| {
-        let made = layer(&cache.inherited(pairs(host), policy), Path::new("/w"), &[], &[]).unwrap();
+        let now: Snapshot = pairs(host).into_iter().collect();
+        let look = |last: &Snapshot| (now != *last).then_some(now);
+        let made = layer(&cache.inherited(look, policy), Path::new("/w"), &[], &[]).unwrap();
         get(&made, "A").map(str::to_owned)
     };
     let open = policy(&[], &[]);

@@ -80,7 +80,8 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
 
     let mark = mark::own(launch.executor_id, launch.id);
     let marks = [&mark].into_iter().chain(launch.outer_marks);
-    let environment: Vec<&CStr> = spec.environment.entries().iter().chain(marks).map(CString::as_c_str).collect();
+    let mut environment: Vec<&CStr> = Vec::with_capacity(spec.environment.at_most() + 1 + launch.outer_marks.len());
+    environment.extend(spec.environment.entries().chain(marks).map(CString::as_c_str));
     let shell = spec.budgets.shell();
     let workdir = c_path("workdir", &spec.workdir)?;
     let name = shell.to_bytes_with_nul();
@@ -118,7 +119,7 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
         merged: spec.merge_stderr,
         streams: [collector(stdout_limit, label), collector(spec.max_output_bytes(), "stderr")],
         timeout_ms: if spec.foreground { spec.timeout_ms } else { 0 },
-        scrubbed: spec.environment.scrubbed().to_vec(),
+        scrubbed: spec.environment.scrubbed().clone(),
         workdir: spec.workdir.clone(),
         sandbox: match &spec.sandbox {
             Sandbox::FullAccess => Some(SandboxFacts::full_access()),

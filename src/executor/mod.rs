@@ -14,7 +14,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::config::{Budgets, Config};
 use crate::engine::{foreground, Alarm, Engine, Pipes, Tending};
-use crate::environment;
+use crate::environment::{self, Host, Snapshot};
 use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::event::{Event, Events};
 use crate::fd::{self, StdioPlug};
@@ -49,6 +49,7 @@ struct Inner {
     engine: Engine,
     guard: Option<Arc<Guard>>,
     null: OwnedFd,
+    host: Host,
     environments: environment::Cache,
     backends: Backends,
     outer_marks: Vec<CString>,
@@ -77,6 +78,11 @@ pub struct Stats {
 impl Executor {
     /// An executor with these budgets. Spill directories that dead hosts have left are removed on the way.
     pub fn new(config: &Config) -> Result<Executor> {
+        Executor::for_host(config, Host::Rust)
+    }
+
+    /// The same for a host in another language.
+    pub(crate) fn for_host(config: &Config, host: Host) -> Result<Executor> {
         let budgets = Arc::new(Budgets::new(config)?);
         let _plug = StdioPlug::new();
         let id = unguessable_id()?;
@@ -101,6 +107,7 @@ impl Executor {
             engine,
             guard,
             null,
+            host,
             environments: environment::Cache::default(),
             backends: Backends::default(),
             outer_marks: mark::outer(std::env::vars_os()),
@@ -230,8 +237,9 @@ impl Executor {
 impl Inner {
     fn resolve(&self, request: Request) -> Result<Spec> {
         let budgets = self.budgets.read().clone();
-        let host = if budgets.policy().inherit { std::env::vars_os().collect() } else { Vec::new() };
-        let inherited = self.environments.inherited(host, budgets.policy());
+        let inherits = budgets.policy().inherit;
+        let look = |last: &Snapshot| if inherits { self.host.look(last) } else { None };
+        let inherited = self.environments.inherited(look, budgets.policy());
         request::resolve(request, budgets, &inherited)
     }
 

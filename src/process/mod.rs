@@ -64,7 +64,7 @@ pub(crate) struct Core {
     /// The effective timeout in milliseconds; 0 when there is none.
     timeout_ms: u64,
     /// Names of host variables that the command did not get.
-    scrubbed: Vec<OsString>,
+    scrubbed: Arc<[OsString]>,
     workdir: PathBuf,
     /// What is known of its confinement before it has settled.
     sandbox: Option<SandboxFacts>,
@@ -95,7 +95,7 @@ pub(crate) struct Birth {
     pub(crate) merged: bool,
     pub(crate) streams: [Collector; 2],
     pub(crate) timeout_ms: u64,
-    pub(crate) scrubbed: Vec<OsString>,
+    pub(crate) scrubbed: Arc<[OsString]>,
     pub(crate) workdir: PathBuf,
     pub(crate) sandbox: Option<SandboxFacts>,
     pub(crate) alarm: Alarm,
