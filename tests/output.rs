@@ -153,3 +153,46 @@ fn memory_stays_near_the_cap_however_long_the_line_and_however_small_the_writes(
         }
     });
 }
+
+/// `yes` with a line of 16 bytes: what is at which offset can be told from the offset alone.
+const FLOOD: &str = "yes 0123456789abcde";
+
+#[test]
+fn of_a_flood_exactly_the_tail_is_kept_and_every_byte_counted() {
+    let total: u64 = 512 << 20;
+    for (keep, cap, spill) in
+        [(Keep::Tail, 64_000, 1), (Keep::Tail, 1_001, 8 << 20), (Keep::HeadTail, 10_000, 1), (Keep::Tail, 3 << 20, 1)]
+    {
+        let executor =
+            executor_with(|config| (config.keep, config.max_output_bytes, config.max_spill_bytes) = (keep, cap, spill));
+        // Something short and slow at the end: a flood that has become a trickle.
+        let command = format!("{FLOOD} | head -c {total}; sleep 0.05; printf the; sleep 0.05; printf end");
+        let stream = executor.run(command.as_str()).unwrap().stdout;
+        assert_eq!((stream.total, stream.bytes.len() as u64), (total + 6, cap));
+        assert_eq!(stream.omitted, total + 6 - cap);
+        let (head, tail) = stream.bytes.split_at(stream.omitted_at);
+        let pattern =
+            |offset: u64, len: usize| (offset..offset + len as u64).map(|at| b"0123456789abcde\n"[at as usize % 16]);
+        assert!(head.iter().copied().eq(pattern(0, head.len())), "{keep:?} {cap}");
+        let (tail, end) = tail.split_at(tail.len() - 6);
+        assert!(tail.iter().copied().eq(pattern(total - tail.len() as u64, tail.len())), "{keep:?} {cap}");
+        assert_eq!(end, b"theend");
+        assert_eq!(stream.spill_path, None);
+        assert!(stream.spill_error.unwrap().contains("max_spill_bytes"));
+    }
+}
+
+#[test]
+fn a_flood_that_is_cut_short_leaves_its_last_bytes() {
+    let executor = executor_with(|config| config.max_spill_bytes = 1);
+    // Whoever floods lives on and holds the pipe when the shell has exited: what came until the drain limit counts.
+    let stream = executor.run(request(format!("{FLOOD} & sleep 0.3"), |_| {})).unwrap().stdout;
+    let begins = (stream.total - stream.bytes.len() as u64) as usize % 16;
+    assert_eq!(stream.bytes.len(), 64_000);
+    assert!(stream.bytes.iter().zip(begins..).all(|(byte, at)| *byte == b"0123456789abcde\n"[at % 16]));
+    let run = request(FLOOD, |request| request.timeout_ms = 300);
+    let result = executor.run(run).unwrap();
+    let begins = (result.stdout.total - result.stdout.bytes.len() as u64) as usize % 16;
+    assert!(result.outcome.timed_out());
+    assert!(result.stdout.bytes.iter().zip(begins..).all(|(byte, at)| *byte == b"0123456789abcde\n"[at % 16]));
+}

@@ -206,3 +206,32 @@ fn reads_stay_valid_after_exit_kill_and_shutdown() {
     assert_eq!((chunk.bytes.as_slice(), chunk.end), (b"kept\n[stderr]\ntoo\n".as_slice(), true));
     process.wait(Some(Duration::ZERO)).unwrap();
 }
+
+#[test]
+fn a_flood_can_be_read_while_it_lasts() {
+    const LINE: &[u8; 16] = b"0123456789abcde\n";
+    let executor = executor_with(|config| config.max_spill_bytes = 1);
+    let process = executor.start("yes 0123456789abcde").unwrap();
+    let fits = |start: u64, bytes: &[u8]| bytes.iter().zip(start..).all(|(byte, at)| *byte == LINE[at as usize % 16]);
+    until("it floods", || process.info().unwrap().totals[0] > 100 << 20);
+    let mut consumed = 0;
+    for round in 0..200 {
+        let total = process.info().unwrap().totals[0];
+        let (bytes, reading) = read(&process, Stream::Stdout, total.saturating_sub(1_000), 1_000);
+        assert!(fits(reading.start, &bytes), "round {round}");
+        assert!(!bytes.is_empty() && reading.start + bytes.len() as u64 == reading.next, "round {round}");
+        let chunk = process.read_output().unwrap();
+        consumed += chunk.missing[0];
+        assert!(fits(consumed, &chunk.bytes) && chunk.bytes.len() <= 64_000, "round {round}");
+        consumed += chunk.bytes.len() as u64;
+        if round % 20 == 0 {
+            until("more has come", || process.info().unwrap().totals[0] > total + (1 << 20));
+        }
+    }
+    process.kill().unwrap();
+    wait(&process);
+    let rest = process.read_output().unwrap();
+    consumed += rest.missing[0];
+    assert!(fits(consumed, &rest.bytes) && rest.end);
+    assert_eq!(consumed + rest.bytes.len() as u64, process.info().unwrap().totals[0], "every byte is given or missing");
+}

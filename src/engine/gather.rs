@@ -18,19 +18,26 @@ const BIG_BURSTS: u32 = 2;
 const NAP_STEP: Duration = Duration::from_micros(5);
 const NAP_MAX: Duration = Duration::from_millis(1);
 
+/// Bursts of a big pipe after which its stream counts as a flood.
+const FLOOD: u32 = 2;
+/// Looks in a row that find hardly anything new, after which a stream is read again: it has ended or become slow, or its
+/// writer stands still because the pipe is full of pages that are mostly empty.
+const CALM: u32 = 2;
+
 /// The rhythm in which one pipe is read.
 pub(crate) struct Gather {
     pipe: usize,
     big_bursts: u32,
+    calm: u32,
     nap: Duration,
 }
 
 impl Gather {
     pub(crate) fn new() -> Gather {
-        Gather { pipe: PIPE, big_bursts: 0, nap: Duration::ZERO }
+        Gather { pipe: PIPE, big_bursts: 0, calm: 0, nap: Duration::ZERO }
     }
 
-    /// The pipe has been read empty and gave so many bytes. How long to let more come together.
+    /// The pipe gave so many bytes before it was empty, or had its turn. How long to let more come together.
     pub(crate) fn after_burst(&mut self, bytes: usize, pipe: impl AsFd) -> Duration {
         if bytes >= self.pipe / 2 {
             self.nap /= 2;
@@ -39,9 +46,39 @@ impl Gather {
                 self.grow(pipe);
             }
         } else if bytes < self.pipe / 8 {
-            self.nap = (self.nap * 2 + NAP_STEP).min(NAP_MAX);
+            self.lengthen();
         }
         self.nap
+    }
+
+    /// A stream of which only the last bytes are kept has got so many since the last look. How long to let more come;
+    /// `None` when it is a flood no more.
+    pub(crate) fn after_skimming(&mut self, bytes: usize) -> Option<Duration> {
+        if bytes >= self.pipe / 2 {
+            self.nap /= 2;
+        } else if bytes < self.pipe / 8 {
+            self.lengthen();
+        }
+        self.calm = if bytes < self.pipe / 256 { self.calm + 1 } else { 0 };
+        if self.calm == CALM {
+            (self.calm, self.big_bursts) = (0, BIG_BURSTS);
+            return None;
+        }
+        Some(self.nap.max(NAP_STEP))
+    }
+
+    fn lengthen(&mut self) {
+        self.nap = (self.nap * 2 + NAP_STEP).min(NAP_MAX);
+    }
+
+    /// Whether the pipe is a big one and was about full again and again.
+    pub(crate) fn is_flooded(&self) -> bool {
+        self.pipe > PIPE && self.big_bursts >= BIG_BURSTS + FLOOD
+    }
+
+    /// Bytes that the pipe can hold.
+    pub(crate) fn pipe(&self) -> usize {
+        self.pipe
     }
 
     fn grow(&mut self, pipe: impl AsFd) {

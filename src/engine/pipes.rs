@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::gather::Gather;
 use crate::event::EventKind;
+use crate::output::Reservoir;
 use crate::process::{Core, Stream};
 use crate::signals::Shield;
 
@@ -32,9 +34,11 @@ pub(crate) enum Intaken {
 
 /// The read end of an output pipe.
 pub(crate) struct Intake {
-    pipe: File,
+    pipe: Arc<File>,
     stream: Stream,
     gather: Gather,
+    /// Only the last bytes of the stream matter: the others are thrown away unread.
+    skimming: bool,
     /// What comes is read, so that its writer is not stopped, but kept nowhere: the result has been returned.
     discard: bool,
 }
@@ -42,7 +46,7 @@ pub(crate) struct Intake {
 impl Intake {
     /// The descriptor has to be non-blocking.
     pub(crate) fn new(pipe: OwnedFd, stream: Stream) -> Intake {
-        Intake { pipe: pipe.into(), stream, gather: Gather::new(), discard: false }
+        Intake { pipe: Arc::new(pipe.into()), stream, gather: Gather::new(), skimming: false, discard: false }
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -50,15 +54,53 @@ impl Intake {
     }
 
     pub(crate) fn discard(&mut self) {
-        self.discard = true;
+        (self.discard, self.skimming) = (true, false);
     }
 
-    /// Reads what is there, up to a turn's worth.
+    /// Takes what is there, up to a turn's worth.
     pub(crate) fn take_in(&mut self, core: &Core, buffer: &mut [u8], shield: &mut Shield) -> Intaken {
+        if self.skimming {
+            if let Some(nap) = self.skim(core) {
+                return Intaken::Empty(nap);
+            }
+            self.skimming = false;
+        }
+        let end = self.read(core, buffer, shield);
+        if self.gather.is_flooded() && !self.discard {
+            self.skimming = self.begin_skimming(core);
+        }
+        end
+    }
+
+    /// Has the newest bytes kept in the pipe, if the rest of the stream will be nowhere else and they fit into it well.
+    fn begin_skimming(&self, core: &Core) -> bool {
+        let mut collector = core.stream(self.stream);
+        let Some(keep) = collector.keeps_only_tail().filter(|keep| *keep <= self.gather.pipe() / 8) else {
+            return false;
+        };
+        let Ok(reservoir) = Reservoir::new(&self.pipe, keep) else { return false };
+        collector.keep_in(reservoir);
+        true
+    }
+
+    /// One look at a stream that is skimmed, and how long to let more come together; `None` when it has to be read again.
+    fn skim(&mut self, core: &Core) -> Option<Duration> {
+        let arrived = core.streams[self.stream as usize].lock().skim();
+        let nap = arrived.and_then(|arrived| self.gather.after_skimming(arrived));
+        if arrived.is_some_and(|arrived| arrived > 0) {
+            core.announce(EventKind::Output);
+        }
+        if nap.is_none() {
+            core.streams[self.stream as usize].lock().stop_skimming();
+        }
+        nap
+    }
+
+    fn read(&mut self, core: &Core, buffer: &mut [u8], shield: &mut Shield) -> Intaken {
         let mut burst = 0;
         let mut end = Intaken::More;
         for _ in 0..READS_AT_A_TURN {
-            match self.pipe.read(buffer) {
+            match (&*self.pipe).read(buffer) {
                 Ok(0) => {
                     end = Intaken::End;
                     break;
@@ -93,9 +135,10 @@ impl Intake {
             _ if burst > 0 && !self.discard => core.announce(EventKind::Output),
             _ => {}
         }
-        if let Intaken::Empty(nap) = &mut end {
-            if burst > 0 {
-                *nap = self.gather.after_burst(burst, &self.pipe);
+        if burst > 0 {
+            let pause = self.gather.after_burst(burst, &*self.pipe);
+            if let Intaken::Empty(nap) = &mut end {
+                *nap = pause;
             }
         }
         end
@@ -135,5 +178,95 @@ impl StdinFeed {
             }
         }
         false
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::config::Keep;
+    use crate::engine::Alarm;
+    use crate::fd::{self, Waker};
+    use crate::output::{Collector, Limits, SpillStore};
+    use crate::process::Birth;
+
+    /// A process that nobody drives, with its streams.
+    fn core(spill: u64) -> Arc<Core> {
+        let store = Arc::new(SpillStore::new(std::env::temp_dir(), u64::MAX));
+        let limits = Limits { memory: 1_000, spill, keep: Keep::Tail };
+        Core::new(Birth {
+            id: 1,
+            tag: 0,
+            pid: 0,
+            started: Instant::now(),
+            grace: Duration::ZERO,
+            merged: false,
+            streams: ["stdout", "stderr"].map(|label| Collector::new(limits, store.clone(), label)),
+            timeout_ms: 0,
+            scrubbed: Arc::new([]),
+            workdir: "/".into(),
+            sandbox: None,
+            alarm: Alarm::Caller(Arc::new(Waker::new().unwrap())),
+            events: None,
+        })
+    }
+
+    /// Lets `write` fill a pipe from a thread of its own and takes in what comes. Whether the stream was ever skimmed.
+    fn take_all(core: &Core, write: impl FnOnce(File) + Send + 'static) -> bool {
+        let (read, end) = fd::pipe().unwrap();
+        fd::set_nonblocking(&read).unwrap();
+        let writer = std::thread::spawn(move || write(end.into()));
+        let mut intake = Intake::new(read, Stream::Stdout);
+        let (mut buffer, mut shield) = (vec![0; 64 << 10], Shield::for_own_thread());
+        let mut skimmed = false;
+        loop {
+            match intake.take_in(core, &mut buffer, &mut shield) {
+                Intaken::End => break,
+                Intaken::Empty(nap) => std::thread::sleep(nap),
+                Intaken::More => {}
+            }
+            skimmed |= intake.skimming;
+        }
+        writer.join().unwrap();
+        skimmed
+    }
+
+    fn numbers(count: u32) -> Vec<u8> {
+        (0..count).flat_map(u32::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn a_flood_of_which_only_the_tail_is_kept_is_skimmed() {
+        let core = core(1);
+        let bytes = numbers(16 << 20);
+        let expected = (bytes.len() as u64, bytes[bytes.len() - 1_000..].to_vec());
+        assert!(take_all(&core, move |mut pipe| pipe.write_all(&bytes).unwrap()));
+        let capture = core.stream(Stream::Stdout).capture();
+        assert_eq!((capture.total, capture.bytes), expected);
+    }
+
+    #[test]
+    fn a_flood_that_is_spilled_is_read() {
+        let core = core(u64::MAX);
+        let bytes = numbers(4 << 20);
+        assert!(!take_all(&core, move |mut pipe| pipe.write_all(&bytes).unwrap()));
+    }
+
+    #[test]
+    fn a_pipe_full_of_nearly_empty_pages_does_not_stop_its_writer() {
+        use nix::fcntl::{vmsplice, SpliceFFlags};
+        let core = core(1);
+        assert!(take_all(&core, |mut pipe| {
+            pipe.write_all(&numbers(8 << 20)).unwrap();
+            // Each byte takes a page of the pipe of its own: the pipe is full long before it holds much.
+            for _ in 0..2_000 {
+                let part = [std::io::IoSlice::new(b"x")];
+                assert_eq!(vmsplice(&pipe, &part, SpliceFFlags::empty()).unwrap(), 1);
+            }
+        }));
+        let capture = core.stream(Stream::Stdout).capture();
+        assert_eq!((capture.total, capture.bytes), ((32 << 20) + 2_000, vec![b'x'; 1_000]));
     }
 }

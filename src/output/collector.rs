@@ -11,6 +11,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::reservoir::Reservoir;
 use super::ring::{self, Ring};
 use super::spill::{SpillFile, SpillStore};
 use super::utf8::{self, Split, CONTEXT};
@@ -77,6 +78,8 @@ pub(crate) struct Collector {
     /// What follows the head, or the whole stream when there is none.
     ring: Ring,
     spill: Spill,
+    /// The pipe in which the newest bytes are, while the stream is skimmed.
+    reservoir: Option<Reservoir>,
 }
 
 #[derive(Debug)]
@@ -110,6 +113,7 @@ impl Collector {
             tail_len,
             ring: Ring::new(with_context(tail_len), head_len),
             spill: Spill::Unneeded,
+            reservoir: None,
         }
     }
 
@@ -132,12 +136,56 @@ impl Collector {
         self.total += bytes.len() as u64;
     }
 
+    /// How many bytes of the stream's end have to be kept, if nothing else of what is still to come will be: the head is
+    /// complete, and the whole is on disk nowhere.
+    pub fn keeps_only_tail(&self) -> Option<usize> {
+        let full = self.head.len() == with_context(self.head_len) || self.head_len == 0;
+        let only_tail = !self.closed && matches!(self.spill, Spill::Lost(_)) && self.gap().is_some() && full;
+        only_tail.then(|| with_context(self.tail_len))
+    }
+
+    /// From here on what comes is only counted, and the newest bytes are in this pipe, until [`gather_in`](Self::gather_in)
+    /// is called, or [`skim`](Self::skim) fails. Only when it [keeps only the tail](Self::keeps_only_tail).
+    pub fn keep_in(&mut self, reservoir: Reservoir) {
+        debug_assert!(self.keeps_only_tail().is_some(), "what is skipped would be missed");
+        self.reservoir = Some(reservoir);
+    }
+
+    /// Passes over what has come, but for the newest bytes. Returns how much has come; `None` when the stream has to be
+    /// read again.
+    pub fn skim(&mut self) -> Option<usize> {
+        let Ok(skimmed) = self.reservoir.as_mut()?.skim() else {
+            self.reservoir = None;
+            return None;
+        };
+        if skimmed.skipped > 0 {
+            self.ring.skip(skimmed.skipped as u64);
+            self.total += skimmed.skipped as u64;
+        }
+        Some(skimmed.arrived)
+    }
+
+    /// Takes in what the pipe holds of a stream that is skimmed, so that it can be read. Goes on skimming.
+    pub fn gather_in(&mut self) {
+        if let Some(mut reservoir) = self.reservoir.take() {
+            reservoir.empty(|part| self.push(part));
+            self.reservoir = Some(reservoir);
+        }
+    }
+
+    /// Takes in what the pipe holds, for the last time.
+    pub fn stop_skimming(&mut self) {
+        self.gather_in();
+        self.reservoir = None;
+    }
+
     /// Ends the stream: an unfinished character at its end is now just bytes, and the spill file's descriptor is
     /// closed. The spill file stays until the store is finished.
     pub fn close(&mut self) {
         if self.closed {
             return;
         }
+        self.stop_skimming();
         self.closed = true;
         if let Spill::Whole(file) = &mut self.spill {
             if let Err(error) = file.close() {

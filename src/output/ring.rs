@@ -69,6 +69,13 @@ impl Ring {
         }
     }
 
+    /// Passes over bytes that are not there to be held. Nothing before them is held any more.
+    pub fn skip(&mut self, count: u64) {
+        self.buf.clear();
+        self.oldest = 0;
+        self.end += count;
+    }
+
     /// The bytes from offset `from` up to `to`, in two parts; both offsets must be within the ring.
     pub fn slices(&self, from: u64, to: u64) -> (&[u8], &[u8]) {
         let start = self.start();
@@ -193,6 +200,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn after_bytes_that_were_skipped_only_newer_ones_are_held() {
+        let mut ring = Ring::new(7, 10);
+        ring.push(b"0123456789");
+        ring.skip(100);
+        assert_eq!((ring.start(), ring.end(), ring.has_lost()), (120, 120, true));
+        ring.push(b"abc");
+        assert_eq!((held(&ring), ring.start()), (b"abc".to_vec(), 120));
+        ring.push(b"defghij");
+        assert_eq!((held(&ring), ring.end()), (b"defghij".to_vec(), 130));
     }
 
     #[test]

@@ -134,8 +134,11 @@ impl Core {
         })
     }
 
+    /// A stream, with everything that has come of it.
     pub(crate) fn stream(&self, stream: Stream) -> MutexGuard<'_, Collector> {
-        self.streams[stream as usize].lock()
+        let mut collector = self.streams[stream as usize].lock();
+        collector.gather_in();
+        collector
     }
 
     /// Orders a stop and wakes the driver. See [`State::order_stop`].
