@@ -18,57 +18,43 @@ const BIG_BURSTS: u32 = 2;
 const NAP_STEP: Duration = Duration::from_micros(5);
 const NAP_MAX: Duration = Duration::from_millis(1);
 
-/// Bursts of a big pipe after which its stream counts as a flood.
+/// Further big bursts after which a stream counts as a flood.
 const FLOOD: u32 = 2;
-/// Looks in a row that find hardly anything new, after which a stream is read again: it has ended or become slow, or its
-/// writer stands still because the pipe is full of pages that are mostly empty.
-const CALM: u32 = 2;
 
 /// The rhythm in which one pipe is read.
 pub(crate) struct Gather {
     pipe: usize,
+    /// Bytes of a burst, on a moving average: a writer whose pipe is empty half of the time does not need a nap.
+    burst: usize,
     big_bursts: u32,
-    calm: u32,
     nap: Duration,
 }
 
 impl Gather {
     pub(crate) fn new() -> Gather {
-        Gather { pipe: PIPE, big_bursts: 0, calm: 0, nap: Duration::ZERO }
+        Gather { pipe: PIPE, burst: 0, big_bursts: 0, nap: Duration::ZERO }
     }
 
     /// The pipe gave so many bytes before it was empty, or had its turn. How long to let more come together.
     pub(crate) fn after_burst(&mut self, bytes: usize, pipe: impl AsFd) -> Duration {
+        self.burst = (3 * self.burst + bytes) / 4;
         if bytes >= self.pipe / 2 {
-            self.nap /= 2;
             self.big_bursts += 1;
             if self.big_bursts == BIG_BURSTS {
                 self.grow(pipe);
             }
-        } else if bytes < self.pipe / 8 {
-            self.lengthen();
         }
-        self.nap
-    }
-
-    /// A stream of which only the last bytes are kept has got so many since the last look. How long to let more come;
-    /// `None` when it is a flood no more.
-    pub(crate) fn after_skimming(&mut self, bytes: usize) -> Option<Duration> {
-        if bytes >= self.pipe / 2 {
+        if self.burst >= self.pipe / 2 {
             self.nap /= 2;
-        } else if bytes < self.pipe / 8 {
-            self.lengthen();
+        } else if self.burst < self.pipe / 8 {
+            self.nap = (self.nap * 2 + NAP_STEP).min(NAP_MAX);
         }
-        self.calm = if bytes < self.pipe / 256 { self.calm + 1 } else { 0 };
-        if self.calm == CALM {
-            (self.calm, self.big_bursts) = (0, BIG_BURSTS);
-            return None;
+        // A shorter one costs more than it saves.
+        if self.nap > NAP_STEP {
+            self.nap
+        } else {
+            Duration::ZERO
         }
-        Some(self.nap.max(NAP_STEP))
-    }
-
-    fn lengthen(&mut self) {
-        self.nap = (self.nap * 2 + NAP_STEP).min(NAP_MAX);
     }
 
     /// Whether the pipe is a big one and was about full again and again.
@@ -76,9 +62,9 @@ impl Gather {
         self.pipe > PIPE && self.big_bursts >= BIG_BURSTS + FLOOD
     }
 
-    /// Bytes that the pipe can hold.
-    pub(crate) fn pipe(&self) -> usize {
-        self.pipe
+    /// It is a flood only after further big bursts.
+    pub(crate) fn calm_down(&mut self) {
+        self.big_bursts = BIG_BURSTS;
     }
 
     fn grow(&mut self, pipe: impl AsFd) {
@@ -103,24 +89,35 @@ mod tests {
     fn small_bursts_lengthen_the_nap_up_to_a_limit() {
         let (mut gather, pipe) = (Gather::new(), pipe());
         let naps: Vec<_> = (0..12).map(|_| gather.after_burst(10, &pipe)).collect();
+        assert_eq!(naps[0], Duration::ZERO, "a first line is not held up");
         assert!(naps.windows(2).all(|pair| pair[0] < pair[1] || pair[1] == NAP_MAX), "{naps:?}");
         assert_eq!(naps.last(), Some(&NAP_MAX));
     }
 
     #[test]
-    fn big_bursts_halve_the_nap() {
+    fn bursts_that_are_big_on_average_shorten_the_nap() {
         let (mut gather, pipe) = (Gather::new(), pipe());
         for _ in 0..12 {
             gather.after_burst(10, &pipe);
         }
-        assert_eq!(gather.after_burst(PIPE, &pipe), NAP_MAX / 2);
+        assert_eq!(gather.after_burst(PIPE, &pipe), NAP_MAX, "one may be chance");
+        let size = BIG_PIPE as usize;
+        let naps: Vec<_> = (0..12).map(|_| gather.after_burst(size, &pipe)).collect();
+        assert_eq!(
+            (naps[11], naps.is_sorted_by(|longer, shorter| longer >= shorter)),
+            (Duration::ZERO, true),
+            "{naps:?}"
+        );
     }
 
     #[test]
-    fn bursts_in_between_change_nothing() {
+    fn a_writer_that_fills_its_pipe_every_other_time_is_not_kept_waiting() {
         let (mut gather, pipe) = (Gather::new(), pipe());
-        let nap = gather.after_burst(10, &pipe);
-        assert_eq!(gather.after_burst(PIPE / 4, &pipe), nap);
+        gather.after_burst(PIPE, &pipe);
+        gather.after_burst(PIPE, &pipe);
+        let size = BIG_PIPE as usize;
+        let naps = (0..20).map(|turn| gather.after_burst(if turn % 2 == 0 { size } else { 4096 }, &pipe));
+        assert_eq!(naps.max(), Some(Duration::ZERO));
     }
 
     #[cfg(target_os = "linux")]
@@ -132,5 +129,10 @@ mod tests {
         assert_eq!(size(), PIPE as i32);
         gather.after_burst(PIPE, &pipe);
         assert_eq!(size(), BIG_PIPE);
+        assert!(!gather.is_flooded());
+        (0..FLOOD).for_each(|_| assert!(gather.after_burst(BIG_PIPE as usize, &pipe) <= NAP_MAX));
+        assert!(gather.is_flooded());
+        gather.calm_down();
+        assert!(!gather.is_flooded());
     }
 }

@@ -4,12 +4,11 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::gather::Gather;
 use crate::event::EventKind;
-use crate::output::Reservoir;
+use crate::output::{Moved, Reservoir};
 use crate::process::{Core, Stream};
 use crate::signals::Shield;
 
@@ -34,7 +33,7 @@ pub(crate) enum Intaken {
 
 /// The read end of an output pipe.
 pub(crate) struct Intake {
-    pipe: Arc<File>,
+    pipe: File,
     stream: Stream,
     gather: Gather,
     /// Only the last bytes of the stream matter: the others are thrown away unread.
@@ -46,7 +45,7 @@ pub(crate) struct Intake {
 impl Intake {
     /// The descriptor has to be non-blocking.
     pub(crate) fn new(pipe: OwnedFd, stream: Stream) -> Intake {
-        Intake { pipe: Arc::new(pipe.into()), stream, gather: Gather::new(), skimming: false, discard: false }
+        Intake { pipe: pipe.into(), stream, gather: Gather::new(), skimming: false, discard: false }
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -60,8 +59,8 @@ impl Intake {
     /// Takes what is there, up to a turn's worth.
     pub(crate) fn take_in(&mut self, core: &Core, buffer: &mut [u8], shield: &mut Shield) -> Intaken {
         if self.skimming {
-            if let Some(nap) = self.skim(core) {
-                return Intaken::Empty(nap);
+            if let Some(end) = self.skim(core) {
+                return end;
             }
             self.skimming = false;
         }
@@ -72,35 +71,42 @@ impl Intake {
         end
     }
 
-    /// Has the newest bytes kept in the pipe, if the rest of the stream will be nowhere else and they fit into it well.
-    fn begin_skimming(&self, core: &Core) -> bool {
+    /// Has the newest bytes held in the kernel, if the rest of the stream will be nowhere else.
+    fn begin_skimming(&mut self, core: &Core) -> bool {
         let mut collector = core.stream(self.stream);
-        let Some(keep) = collector.keeps_only_tail().filter(|keep| *keep <= self.gather.pipe() / 8) else {
-            return false;
-        };
-        let Ok(reservoir) = Reservoir::new(&self.pipe, keep) else { return false };
-        collector.keep_in(reservoir);
-        true
+        let reservoir = collector.keeps_only_tail().and_then(|keep| Reservoir::new(keep).ok());
+        let begins = reservoir.map(|reservoir| collector.keep_in(reservoir)).is_some();
+        if !begins {
+            self.gather.calm_down(); // not tried again at once
+        }
+        begins
     }
 
-    /// One look at a stream that is skimmed, and how long to let more come together; `None` when it has to be read again.
-    fn skim(&mut self, core: &Core) -> Option<Duration> {
-        let arrived = core.streams[self.stream as usize].lock().skim();
-        let nap = arrived.and_then(|arrived| self.gather.after_skimming(arrived));
-        if arrived.is_some_and(|arrived| arrived > 0) {
-            core.announce(EventKind::Output);
-        }
-        if nap.is_none() {
-            core.streams[self.stream as usize].lock().stop_skimming();
-        }
-        nap
+    /// Takes what is there of a stream that is skimmed; `None` when it has to be read.
+    fn skim(&mut self, core: &Core) -> Option<Intaken> {
+        let moved = core.streams[self.stream as usize].lock().skim(&self.pipe);
+        Some(match moved {
+            Moved::Some { arrived, .. } => {
+                core.announce(EventKind::Output);
+                Intaken::Empty(self.gather.after_burst(arrived, &self.pipe))
+            }
+            Moved::None => Intaken::Empty(Duration::ZERO),
+            Moved::End => {
+                core.stream_closed(self.stream);
+                Intaken::End
+            }
+            Moved::Full => {
+                self.gather.calm_down();
+                return None;
+            }
+        })
     }
 
     fn read(&mut self, core: &Core, buffer: &mut [u8], shield: &mut Shield) -> Intaken {
         let mut burst = 0;
         let mut end = Intaken::More;
         for _ in 0..READS_AT_A_TURN {
-            match (&*self.pipe).read(buffer) {
+            match self.pipe.read(buffer) {
                 Ok(0) => {
                     end = Intaken::End;
                     break;
@@ -136,7 +142,7 @@ impl Intake {
             _ => {}
         }
         if burst > 0 {
-            let pause = self.gather.after_burst(burst, &*self.pipe);
+            let pause = self.gather.after_burst(burst, &self.pipe);
             if let Intaken::Empty(nap) = &mut end {
                 *nap = pause;
             }
@@ -183,6 +189,7 @@ impl StdinFeed {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::sync::Arc;
     use std::time::Instant;
 
     use super::*;

@@ -8,10 +8,11 @@
 //! With `Keep::Tail` there is no head. Head and tail each hold three bytes more than they offer, so that where a cut
 //! falls is decided by the bytes on both sides of it.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::reservoir::Reservoir;
+use super::reservoir::{Moved, Reservoir};
 use super::ring::{self, Ring};
 use super::spill::{SpillFile, SpillStore};
 use super::utf8::{self, Split, CONTEXT};
@@ -78,7 +79,7 @@ pub(crate) struct Collector {
     /// What follows the head, or the whole stream when there is none.
     ring: Ring,
     spill: Spill,
-    /// The pipe in which the newest bytes are, while the stream is skimmed.
+    /// Where the newest bytes are, while the stream is skimmed.
     reservoir: Option<Reservoir>,
 }
 
@@ -144,28 +145,29 @@ impl Collector {
         only_tail.then(|| with_context(self.tail_len))
     }
 
-    /// From here on what comes is only counted, and the newest bytes are in this pipe, until [`gather_in`](Self::gather_in)
-    /// is called, or [`skim`](Self::skim) fails. Only when it [keeps only the tail](Self::keeps_only_tail).
+    /// From here on the stream goes through a reservoir, by [`skim`](Self::skim), until that gives [`Moved::Full`]. Only
+    /// when it [keeps only the tail](Self::keeps_only_tail).
     pub fn keep_in(&mut self, reservoir: Reservoir) {
         debug_assert!(self.keeps_only_tail().is_some(), "what is skipped would be missed");
         self.reservoir = Some(reservoir);
     }
 
-    /// Passes over what has come, but for the newest bytes. Returns how much has come; `None` when the stream has to be
-    /// read again.
-    pub fn skim(&mut self) -> Option<usize> {
-        let Ok(skimmed) = self.reservoir.as_mut()?.skim() else {
-            self.reservoir = None;
-            return None;
-        };
-        if skimmed.skipped > 0 {
-            self.ring.skip(skimmed.skipped as u64);
-            self.total += skimmed.skipped as u64;
+    /// Takes the next bytes of the stream out of its pipe, without a look at them.
+    pub fn skim(&mut self, pipe: impl AsFd) -> Moved {
+        let Some(reservoir) = &mut self.reservoir else { return Moved::Full };
+        let moved = reservoir.fill(pipe);
+        match moved {
+            Moved::Some { skipped, .. } if skipped > 0 => {
+                self.ring.skip(skipped as u64);
+                self.total += skipped as u64;
+            }
+            Moved::Full => self.stop_skimming(),
+            _ => {}
         }
-        Some(skimmed.arrived)
+        moved
     }
 
-    /// Takes in what the pipe holds of a stream that is skimmed, so that it can be read. Goes on skimming.
+    /// Takes in what the reservoir holds, so that it can be read. Goes on skimming.
     pub fn gather_in(&mut self) {
         if let Some(mut reservoir) = self.reservoir.take() {
             reservoir.empty(|part| self.push(part));
@@ -173,8 +175,7 @@ impl Collector {
         }
     }
 
-    /// Takes in what the pipe holds, for the last time.
-    pub fn stop_skimming(&mut self) {
+    fn stop_skimming(&mut self) {
         self.gather_in();
         self.reservoir = None;
     }

@@ -1,7 +1,7 @@
 //! What a command printed: the part kept in memory, the whole of it on disk, and reads by byte offset.
 //!
 //! - `collector`: one stream: what is kept, what is left out, and who may read what;
-//! - `reservoir`: a pipe in which the last bytes of an endless stream stay while the others are thrown away;
+//! - `reservoir`: the last bytes of an endless stream, held in the kernel while the others are thrown away there;
 //! - `ring`: the last bytes of a stream, in memory taken only as they arrive;
 //! - `spill`: the whole stream in a private file, once it is more than memory may hold;
 //! - `utf8`: where a stream may be cut without cutting a character.
@@ -23,6 +23,6 @@ mod spill_tests;
 mod tests;
 
 pub(crate) use collector::{Capture, Collector, Limits};
-pub(crate) use reservoir::Reservoir;
+pub(crate) use reservoir::{Moved, Reservoir};
 pub(crate) use scratch::Scratch;
 pub(crate) use spill::SpillStore;

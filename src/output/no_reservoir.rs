@@ -1,24 +1,26 @@
 //! Elsewhere nothing moves bytes between descriptors inside the kernel, so every stream is read.
 
-use std::fs::File;
 use std::io;
-use std::sync::Arc;
+use std::os::fd::AsFd;
 
 #[derive(Debug)]
 pub(crate) enum Reservoir {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Skimmed {
-    pub(crate) arrived: usize,
-    pub(crate) skipped: usize,
+#[allow(dead_code, reason = "nothing is moved here")]
+pub(crate) enum Moved {
+    Some { arrived: usize, skipped: usize },
+    None,
+    End,
+    Full,
 }
 
 impl Reservoir {
-    pub(crate) fn new(_: &Arc<File>, _: usize) -> io::Result<Reservoir> {
+    pub(crate) fn new(_: usize) -> io::Result<Reservoir> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub(crate) fn skim(&mut self) -> io::Result<Skimmed> {
+    pub(crate) fn fill(&mut self, _: impl AsFd) -> Moved {
         match *self {}
     }
 

@@ -1,93 +1,122 @@
-//! A pipe that stands in for the last bytes of a stream: what will never be read is thrown away in the kernel.
+//! A pipe of our own that holds the last bytes of a stream: what nobody will read never leaves the kernel.
 //!
-//! Of an endless stream only the last bytes matter, and copying the others out of the pipe is most of what they cost. So
-//! they are moved to /dev/null inside the kernel, and the newest stay in the pipe until somebody wants to see them.
+//! Of an endless stream only the last bytes matter, and copying the others out is most of what they cost. So pages are
+//! moved from the command's pipe into this one, and the oldest from here to /dev/null. Moving is quicker than throwing
+//! away, so the command's pipe is locked for less time than by a splice to /dev/null, and it is empty afterwards, so that
+//! it can be waited for like any other.
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd};
-use std::sync::{Arc, Weak};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use nix::fcntl::{splice, SpliceFFlags};
+use nix::errno::Errno;
+use nix::fcntl::{fcntl, splice, FcntlArg, SpliceFFlags};
 
 use crate::fd;
 
-/// The pipe of one stream, while its newest bytes are kept in it.
+/// What the pipe is to hold, in bytes: a page of the source takes the place of a page here, however little is in it.
+const SIZE: i32 = 1 << 20;
+/// How often pages are moved in a row: the command may fill its pipe as fast as it is emptied.
+const MOVES: usize = 4;
+
+/// Holds the newest bytes of one stream.
 #[derive(Debug)]
 pub(crate) struct Reservoir {
-    /// The read end. Its owner may close it at any time, whoever holds the stream.
-    pipe: Weak<File>,
-    sink: File,
+    read: File,
+    write: OwnedFd,
+    sink: OwnedFd,
+    held: usize,
     /// How many of the newest bytes stay.
     keep: usize,
-    /// How many there were after the last look.
-    left: usize,
 }
 
-/// What a look at the pipe came to.
+/// What was moved out of a command's pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Skimmed {
-    /// Bytes that have come since the last look.
-    pub(crate) arrived: usize,
-    /// Bytes thrown away. They came before all that is in the pipe now, and after all that was read from it.
-    pub(crate) skipped: usize,
+pub(crate) enum Moved {
+    /// So many bytes have come, and so many older ones were thrown away: all of them newer than what was taken out
+    /// before.
+    Some { arrived: usize, skipped: usize },
+    /// There was nothing.
+    None,
+    /// No writer is left.
+    End,
+    /// The pages here hold too little each: the stream has to be read.
+    Full,
 }
 
 impl Reservoir {
-    /// Fails where there is no /dev/null, or no descriptor for it.
-    pub(crate) fn new(pipe: &Arc<File>, keep: usize) -> io::Result<Reservoir> {
-        let sink = fd::above_stdio(File::options().write(true).open("/dev/null")?.into())?.into();
-        Ok(Reservoir { pipe: Arc::downgrade(pipe), sink, keep, left: 0 })
+    /// Fails where there is no descriptor, or no room for pipes as big as that (an unprivileged user has some 64).
+    pub(crate) fn new(keep: usize) -> io::Result<Reservoir> {
+        let (read, write) = fd::pipe()?;
+        if fcntl(&read, FcntlArg::F_SETPIPE_SZ(SIZE))? < SIZE || keep > SIZE as usize / 4 {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        fd::set_nonblocking(&read)?;
+        let sink = fd::above_stdio(File::options().write(true).open("/dev/null")?.into())?;
+        Ok(Reservoir { read: read.into(), write, sink, held: 0, keep })
     }
 
-    /// Throws away what is in the pipe, but for the newest bytes.
-    pub(crate) fn skim(&mut self) -> io::Result<Skimmed> {
-        let pipe = self.pipe.upgrade().ok_or(io::ErrorKind::NotFound)?;
-        let waiting = waiting_in(&pipe)?;
-        let mut skimmed = Skimmed { arrived: waiting.saturating_sub(self.left), skipped: 0 };
-        while waiting - skimmed.skipped > self.keep {
-            let excess = waiting - skimmed.skipped - self.keep;
-            match splice(&pipe, None, &self.sink, None, excess, SpliceFFlags::SPLICE_F_NONBLOCK) {
-                Ok(0) => break,
-                Ok(count) => skimmed.skipped += count,
-                Err(nix::errno::Errno::EINTR) => {}
-                Err(errno) if skimmed.skipped == 0 => return Err(errno.into()),
-                Err(_) => break,
+    /// Moves what is in a command's pipe here, and what is too much to /dev/null.
+    pub(crate) fn fill(&mut self, pipe: impl AsFd) -> Moved {
+        let (mut arrived, mut skipped) = (0, 0);
+        for _ in 0..MOVES {
+            match move_pages(&pipe, &self.write, SIZE as usize) {
+                Ok(0) if arrived == 0 => return Moved::End,
+                Ok(count) if count > 0 => {
+                    arrived += count;
+                    self.held += count;
+                    skipped += self.drop_excess();
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) if arrived == 0 && is_empty(&pipe) => return Moved::None,
+                Err(_) if arrived == 0 => return Moved::Full,
+                // The end, or an empty pipe: that is seen with the next look.
+                _ => break,
             }
         }
-        self.left = waiting - skimmed.skipped;
-        Ok(skimmed)
+        Moved::Some { arrived, skipped }
     }
 
-    /// Takes out what is in the pipe now. What comes meanwhile is left, so that this ends however fast it comes.
+    fn drop_excess(&mut self) -> usize {
+        let mut dropped = 0;
+        while self.held > self.keep {
+            match move_pages(&self.read, &self.sink, self.held - self.keep) {
+                Ok(count) if count > 0 => {
+                    self.held -= count;
+                    dropped += count;
+                }
+                Err(Errno::EINTR) => {}
+                _ => break,
+            }
+        }
+        dropped
+    }
+
+    /// Takes out what is held.
     pub(crate) fn empty(&mut self, mut take: impl FnMut(&[u8])) {
-        self.left = 0;
-        let Some(pipe) = self.pipe.upgrade() else { return };
-        let Ok(mut waiting) = waiting_in(&pipe) else { return };
         let mut buffer = [0; 8 << 10];
-        while waiting > 0 {
-            let part = waiting.min(buffer.len());
-            match (&*pipe).read(&mut buffer[..part]) {
-                Ok(0) => return,
-                Ok(count) => {
+        while self.held > 0 {
+            match self.read.read(&mut buffer) {
+                Ok(count) if count > 0 => {
                     take(&buffer[..count]);
-                    waiting -= count.min(waiting);
+                    self.held -= count.min(self.held);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return,
+                _ => self.held = 0,
             }
         }
     }
 }
 
-/// Bytes that are in a pipe.
-fn waiting_in(pipe: impl AsFd) -> io::Result<usize> {
+fn move_pages(from: impl AsFd, to: impl AsFd, most: usize) -> nix::Result<usize> {
+    splice(from, None, to, None, most, SpliceFFlags::SPLICE_F_NONBLOCK | SpliceFFlags::SPLICE_F_MOVE)
+}
+
+fn is_empty(pipe: impl AsFd) -> bool {
     let mut count: libc::c_int = 0;
     // SAFETY: the request stores an int.
-    match unsafe { libc::ioctl(pipe.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut count) } {
-        0 => Ok(usize::try_from(count).unwrap_or(0)),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let result = unsafe { libc::ioctl(pipe.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut count) };
+    result == 0 && count == 0
 }
 
 #[cfg(test)]
@@ -96,10 +125,10 @@ mod tests {
 
     use super::*;
 
-    fn pipe() -> (Arc<File>, File) {
+    fn pipe() -> (OwnedFd, File) {
         let (read, write) = fd::pipe().unwrap();
         fd::set_nonblocking(&read).unwrap();
-        (Arc::new(read.into()), write.into())
+        (read, write.into())
     }
 
     fn emptied(reservoir: &mut Reservoir) -> Vec<u8> {
@@ -111,35 +140,51 @@ mod tests {
     #[test]
     fn the_newest_bytes_stay_and_the_others_are_counted() {
         let (read, mut write) = pipe();
-        let mut reservoir = Reservoir::new(&read, 100).unwrap();
+        let mut reservoir = Reservoir::new(100).unwrap();
+        assert_eq!(reservoir.fill(&read), Moved::None);
         write.write_all(&[1; 5000]).unwrap();
         write.write_all(&[2; 100]).unwrap();
-        assert_eq!(reservoir.skim().unwrap(), Skimmed { arrived: 5100, skipped: 5000 });
-        assert_eq!(reservoir.skim().unwrap(), Skimmed { arrived: 0, skipped: 0 });
+        assert_eq!(reservoir.fill(&read), Moved::Some { arrived: 5100, skipped: 5000 });
+        assert_eq!(reservoir.fill(&read), Moved::None);
         write.write_all(&[3; 60]).unwrap();
-        assert_eq!(reservoir.skim().unwrap(), Skimmed { arrived: 60, skipped: 60 });
+        assert_eq!(reservoir.fill(&read), Moved::Some { arrived: 60, skipped: 60 });
         assert_eq!(emptied(&mut reservoir), [[2; 40].as_slice(), &[3; 60]].concat());
+        drop(write);
+        assert_eq!(reservoir.fill(&read), Moved::End);
     }
 
     #[test]
-    fn what_was_taken_out_does_not_count_as_arrived_again() {
+    fn what_was_taken_out_is_not_given_again() {
         let (read, mut write) = pipe();
-        let mut reservoir = Reservoir::new(&read, 100).unwrap();
+        let mut reservoir = Reservoir::new(100).unwrap();
         write.write_all(&[1; 80]).unwrap();
-        assert_eq!(reservoir.skim().unwrap().arrived, 80);
-        assert_eq!(emptied(&mut reservoir).len(), 80);
+        assert_eq!(reservoir.fill(&read), Moved::Some { arrived: 80, skipped: 0 });
+        assert_eq!(emptied(&mut reservoir), [1; 80]);
+        assert_eq!(emptied(&mut reservoir), b"");
         write.write_all(&[2; 50]).unwrap();
-        assert_eq!(reservoir.skim().unwrap(), Skimmed { arrived: 50, skipped: 0 });
+        assert_eq!(reservoir.fill(&read), Moved::Some { arrived: 50, skipped: 0 });
+        assert_eq!(emptied(&mut reservoir), [2; 50]);
     }
 
     #[test]
-    fn a_pipe_that_its_owner_has_closed_is_empty() {
+    fn pages_that_hold_next_to_nothing_fill_it_up() {
         let (read, mut write) = pipe();
-        let mut reservoir = Reservoir::new(&read, 100).unwrap();
-        write.write_all(b"lost").unwrap();
-        drop(read);
-        assert!(reservoir.skim().is_err());
-        assert_eq!(emptied(&mut reservoir), b"");
-        assert!(write.write_all(b"x").is_err(), "the stream must not keep the read end open");
+        let mut reservoir = Reservoir::new(100_000).unwrap();
+        let mut filled = 0;
+        // Moved one by one, each byte has a page of its own.
+        loop {
+            write.write_all(b"x").unwrap();
+            match reservoir.fill(&read) {
+                Moved::Some { arrived: 1, skipped: 0 } => filled += 1,
+                last => break assert_eq!(last, Moved::Full),
+            }
+        }
+        assert_eq!(emptied(&mut reservoir), vec![b'x'; filled]);
+        assert_eq!(reservoir.fill(&read), Moved::Some { arrived: 1, skipped: 0 }, "there is room again");
+    }
+
+    #[test]
+    fn more_than_fits_well_is_not_held() {
+        assert!(Reservoir::new(SIZE as usize / 2).is_err());
     }
 }
