@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::reader::ReaderPost;
 use super::reaper::ReaperPost;
 use crate::fd::Waker;
 
@@ -10,6 +11,8 @@ use crate::fd::Waker;
 pub(crate) enum Alarm {
     /// The thread that called `run` waits for this.
     Caller(Arc<Waker>),
+    /// The reader thread.
+    Reader(ReaderPost),
     /// The reaper thread.
     Reaper(ReaperPost),
 }
@@ -18,6 +21,7 @@ impl Alarm {
     pub(crate) fn ring(&self, process: u64) {
         match self {
             Alarm::Caller(waker) => waker.wake(),
+            Alarm::Reader(post) => post.look(process),
             Alarm::Reaper(post) => post.look(process),
         }
     }

@@ -1,7 +1,8 @@
 //! What drives commands from their start to their end: the state machine, the threads, and the waiting.
 //!
 //! A foreground run is driven by the thread that called it; background processes, and what foreground runs leave
-//! behind, by two threads of the executor: the reader waits for pipes, the reaper for ends and deadlines.
+//! behind, by two threads of the executor. The reader waits for pipes, and drives the processes whose pipes it reads as
+//! long as that takes no time; the reaper does what does: it reads the process table, and waits for trees to end.
 
 mod alarm;
 pub(crate) mod foreground;
@@ -16,6 +17,7 @@ mod reader;
 mod reaper;
 mod tending;
 mod threads;
+mod timers;
 
 pub(crate) use alarm::Alarm;
 pub(crate) use pipes::{Intake, Pipes, StdinFeed};

@@ -18,6 +18,11 @@ pub(crate) enum Interest {
     ReadOnce,
 }
 
+/// From here on a millisecond more does not matter.
+const COARSE: Duration = Duration::from_secs(1);
+/// The longest wait, so that it fits into any count of milliseconds.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 pub(crate) struct Poller {
     epoll: Epoll,
     ready: Vec<EpollEvent>,
@@ -59,14 +64,18 @@ impl Poller {
     /// Waits until something is ready or the time has passed, and gives the keys of what is ready.
     pub(crate) fn wait(&mut self, limit: Option<Duration>) -> io::Result<impl Iterator<Item = u64> + '_> {
         let mut timeout = EpollTimeout::NONE;
-        if let Some(limit) = limit {
+        if let Some(limit) = limit.filter(|limit| *limit >= COARSE) {
+            // Rounded up, and bounded: an early return is harmless, the caller looks at the clock.
+            timeout =
+                EpollTimeout::try_from(limit.min(LONGEST) + Duration::from_millis(1)).unwrap_or(EpollTimeout::MAX);
+        } else if let Some(limit) = limit {
             // epoll counts in milliseconds, so what is shorter or finer is waited for in ppoll.
             let mut polled = libc::pollfd { fd: self.epoll.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
             let time = libc::timespec {
                 tv_sec: limit.as_secs().min(i32::MAX as u64) as _,
                 tv_nsec: limit.subsec_nanos() as _,
             };
-            // SAFETY: pointers to locals. An early return is harmless: the caller looks at the clock.
+            // SAFETY: pointers to locals.
             unsafe { libc::ppoll(&raw mut polled, 1, &raw const time, std::ptr::null()) };
             timeout = EpollTimeout::ZERO;
         }

@@ -1,7 +1,9 @@
-//! The reader thread: all pipes of all background processes, and those that foreground runs have left behind; and what
-//! confined commands want to be answered.
+//! The reader thread: all pipes of all background processes, and those that foreground runs have left behind; what
+//! confined commands want to be answered; and the processes that come to a plain end.
 //!
-//! It waits for pipes and for nothing else: not for a process, a lock that is held for long, or a file but the spill.
+//! It waits for descriptors and for nothing else: not for a lock that is held for long, or a file but the spill. A process
+//! is driven here for as long as that costs a few system calls, so that the end of its pipes and its own take one thread
+//! to be seen. What takes the process table goes to the reaper.
 
 use std::collections::HashMap;
 use std::os::fd::RawFd;
@@ -12,8 +14,12 @@ use crossbeam_channel::{Receiver, Sender};
 
 use super::pipes::{Intake, Intaken, Pipes, StdinFeed};
 use super::poller::{Interest, Poller};
-use super::BUFFER;
+use super::reaper::ReaperPost;
+use super::tending::{Look, Tending};
+use super::timers::Timers;
+use super::{Alarm, BUFFER};
 use crate::fd::Waker;
+use crate::live::Live;
 use crate::process::Core;
 #[cfg(target_os = "linux")]
 use crate::result::StopBy;
@@ -30,6 +36,8 @@ pub(crate) struct ReaderPost {
 
 enum Mail {
     Adopt(Arc<Core>, Pipes),
+    Drive(Box<Tending>, Pipes),
+    Look(u64),
     Drain(Arc<Core>),
     #[cfg(target_os = "linux")]
     Attend(Arc<Core>, Watch),
@@ -39,6 +47,15 @@ enum Mail {
 impl ReaderPost {
     pub(crate) fn adopt(&self, core: Arc<Core>, pipes: Pipes) {
         self.send(Mail::Adopt(core, pipes));
+    }
+
+    /// Takes a plain process, to drive it.
+    pub(crate) fn drive(&self, tending: Tending, pipes: Pipes) {
+        self.send(Mail::Drive(Box::new(tending), pipes));
+    }
+
+    pub(crate) fn look(&self, process: u64) {
+        self.send(Mail::Look(process));
     }
 
     /// Has what is in the pipes of the process now taken in, and its driver woken when that is done.
@@ -66,6 +83,8 @@ impl ReaderPost {
 const WAKER: u64 = 0;
 /// How often a pipe is tried that could not be registered, for want of memory.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
+/// How many letters are opened before others have their turn.
+const LETTERS_AT_A_TURN: usize = 16;
 /// How many calls are answered before others have their turn.
 #[cfg(target_os = "linux")]
 const ANSWERS_AT_A_TURN: usize = 32;
@@ -76,9 +95,24 @@ pub(crate) struct Reader {
     waker: Arc<Waker>,
     sources: HashMap<u64, Source>,
     next_key: u64,
-    /// Sources that are left alone for a moment, and when that ends.
-    napping: Vec<(Instant, u64)>,
+    /// The processes that are driven here.
+    driven: HashMap<u64, Driven>,
+    timers: Timers<Timer>,
     buffer: Vec<u8>,
+    live: Arc<Live>,
+}
+
+/// A process, and the key under which its leader's end is waited for.
+struct Driven {
+    tending: Box<Tending>,
+    key: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Timer {
+    /// A source that is left alone for a moment.
+    Source(u64),
+    Process(u64),
 }
 
 struct Source {
@@ -90,6 +124,8 @@ struct Source {
 enum End {
     Output(Intake),
     Stdin(StdinFeed),
+    /// The descriptor that tells of the end of a leader.
+    Leader(RawFd),
     /// With the descriptor that is waited for.
     #[cfg(target_os = "linux")]
     Watch(RawFd, Watch),
@@ -100,6 +136,7 @@ impl End {
         match self {
             End::Output(intake) => intake.fd(),
             End::Stdin(feed) => feed.fd(),
+            End::Leader(fd) => *fd,
             #[cfg(target_os = "linux")]
             End::Watch(fd, _) => *fd,
         }
@@ -107,7 +144,7 @@ impl End {
 }
 
 impl Reader {
-    pub(crate) fn new() -> std::io::Result<(Reader, ReaderPost)> {
+    pub(crate) fn new(live: Arc<Live>) -> std::io::Result<(Reader, ReaderPost)> {
         let (sender, inbox) = crossbeam_channel::unbounded();
         let waker = Arc::new(Waker::new()?);
         let poller = Poller::new()?;
@@ -118,19 +155,21 @@ impl Reader {
             waker: waker.clone(),
             sources: HashMap::new(),
             next_key: WAKER + 1,
-            napping: Vec::new(),
+            driven: HashMap::new(),
+            timers: Timers::new(),
             buffer: vec![0; BUFFER],
+            live,
         };
         Ok((reader, ReaderPost { sender, waker }))
     }
 
     /// The thread's whole life.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(mut self, reaper: &ReaperPost) {
         precise_naps();
         let mut ready = Vec::new();
         loop {
             let now = Instant::now();
-            let limit = self.napping.iter().map(|(until, _)| until.saturating_duration_since(now)).min();
+            let limit = self.timers.next().map(|at| at.saturating_duration_since(now));
             ready.clear();
             match self.poller.wait(limit) {
                 Ok(keys) => ready.extend(keys),
@@ -141,61 +180,101 @@ impl Reader {
                 }
             }
             let now = Instant::now();
-            self.napping.retain(|(until, key)| {
-                if *until <= now {
-                    ready.push(*key);
+            while let Some(timer) = self.timers.take_due(now) {
+                match timer {
+                    Timer::Source(key) => self.serve(key, reaper),
+                    Timer::Process(process) => self.step(process, reaper),
                 }
-                *until > now
-            });
+            }
             for &key in &ready {
                 if key != WAKER {
-                    self.serve(key);
-                } else if !self.open_mail() {
+                    self.serve(key, reaper);
+                } else if !self.open_mail(reaper) {
                     return;
                 }
             }
         }
     }
 
-    /// Takes new pipes in. `false` when the thread is to end.
-    fn open_mail(&mut self) -> bool {
+    /// Takes new pipes and processes in. `false` when the thread is to end.
+    fn open_mail(&mut self, reaper: &ReaperPost) -> bool {
         self.waker.clear();
-        while let Ok(mail) = self.inbox.try_recv() {
+        for _ in 0..LETTERS_AT_A_TURN {
+            let Ok(mail) = self.inbox.try_recv() else { return true };
             match mail {
-                Mail::Adopt(core, pipes) => self.adopt(&core, pipes),
-                Mail::Drain(core) => self.drain(&core),
+                Mail::Adopt(core, pipes) => self.adopt(&core, pipes, reaper),
+                Mail::Drive(tending, pipes) => self.drive(tending, pipes, reaper),
+                Mail::Look(process) if self.driven.contains_key(&process) => self.step(process, reaper),
+                Mail::Look(process) => reaper.look(process), // handed over since
+                Mail::Drain(core) => self.drain(&core, reaper),
                 #[cfg(target_os = "linux")]
-                Mail::Attend(core, watch) => self.take_up(core, End::Watch(watch.fd(), watch)),
+                Mail::Attend(core, watch) => self.take_up(core, End::Watch(watch.fd(), watch), reaper),
                 Mail::Quit => return false,
             }
         }
+        self.waker.wake(); // there may be more
         true
     }
 
-    fn adopt(&mut self, core: &Arc<Core>, pipes: Pipes) {
-        let outputs = pipes.outputs.into_iter().map(End::Output);
-        for end in outputs.chain(pipes.stdin.map(End::Stdin)) {
-            self.take_up(core.clone(), end);
+    fn drive(&mut self, tending: Box<Tending>, pipes: Pipes, reaper: &ReaperPost) {
+        let core = tending.core().clone();
+        let (process, leader) = (core.id, tending.unended_leader());
+        self.adopt(&core, pipes, reaper);
+        self.driven.insert(process, Driven { tending, key: self.next_key });
+        match leader {
+            Some(leader) => self.take_up(core, End::Leader(leader), reaper),
+            None => self.step(process, reaper),
         }
     }
 
-    fn take_up(&mut self, core: Arc<Core>, end: End) {
+    /// Takes a step with a process that is driven here. What is left to be done then may be for the reaper.
+    fn step(&mut self, process: u64, reaper: &ReaperPost) {
+        let Some(driven) = self.driven.get_mut(&process) else { return };
+        let next = driven.tending.step(Look { now: Instant::now(), leader: true, table: None });
+        self.timers.set(Timer::Process(process), next.at);
+        if !(next.over || next.table || next.drain || driven.tending.has_members()) {
+            return;
+        }
+        self.timers.set(Timer::Process(process), None);
+        let Some(driven) = self.driven.remove(&process) else { return };
+        if let Some(source) = self.sources.remove(&driven.key) {
+            self.poller.remove(source.end.fd());
+        }
+        if next.over {
+            self.live.remove(process);
+        } else {
+            *driven.tending.core().alarm.lock() = Alarm::Reaper(reaper.clone());
+            reaper.adopt(*driven.tending);
+        }
+    }
+
+    fn adopt(&mut self, core: &Arc<Core>, pipes: Pipes, reaper: &ReaperPost) {
+        let outputs = pipes.outputs.into_iter().map(End::Output);
+        for end in outputs.chain(pipes.stdin.map(End::Stdin)) {
+            self.take_up(core.clone(), end, reaper);
+        }
+    }
+
+    fn take_up(&mut self, core: Arc<Core>, end: End, reaper: &ReaperPost) {
         let key = self.next_key;
         self.next_key += 1;
         self.sources.insert(key, Source { core, end, interest: None });
-        self.serve(key);
+        self.serve(key, reaper);
     }
 
-    fn drain(&mut self, core: &Arc<Core>) {
+    fn drain(&mut self, core: &Arc<Core>, reaper: &ReaperPost) {
         let its = |source: &Source| Arc::ptr_eq(&source.core, core) && matches!(source.end, End::Output(_));
         let keys: Vec<u64> = self.sources.iter().filter(|(_, source)| its(source)).map(|(key, _)| *key).collect();
-        keys.into_iter().for_each(|key| self.serve(key));
+        keys.into_iter().for_each(|key| self.serve(key, reaper));
         core.mark_drained();
         core.ring();
     }
 
     /// Does what a source is ready for, and arranges what to wait for next.
-    fn serve(&mut self, key: u64) {
+    fn serve(&mut self, key: u64, reaper: &ReaperPost) {
+        if let Some(Source { end: End::Leader(_), core, .. }) = self.sources.get(&key) {
+            self.step(core.id, reaper);
+        }
         let Some(source) = self.sources.get_mut(&key) else { return };
         // Only ever a thread of the library, which blocks all signals.
         let mut shield = Shield::for_own_thread();
@@ -206,6 +285,7 @@ impl Reader {
                 Intaken::End => (None, None),
             },
             End::Stdin(feed) => (feed.feed(&source.core, &mut shield).then_some(Interest::Write), None),
+            End::Leader(_) => (Some(Interest::ReadOnce), None),
             #[cfg(target_os = "linux")]
             End::Watch(fd, watch) => {
                 let attended = watch.attend(ANSWERS_AT_A_TURN);
@@ -221,18 +301,21 @@ impl Reader {
             }
         };
         let Some(interest) = interest else {
+            self.timers.set(Timer::Source(key), None);
             if let Some(source) = self.sources.remove(&key) {
                 // Said explicitly: a fork of the host may hold a copy, which would keep the registration alive.
                 self.poller.remove(source.end.fd());
-                if matches!(source.end, End::Output(_)) {
-                    source.core.ring();
+                match source.end {
+                    End::Output(_) if self.driven.contains_key(&source.core.id) => self.step(source.core.id, reaper),
+                    End::Output(_) => source.core.ring(),
+                    _ => {}
                 }
             }
             return;
         };
         let fd = source.end.fd();
         let registered = match source.interest {
-            Some(current) if current == interest => Ok(()),
+            Some(current) if current == interest && interest != Interest::ReadOnce => Ok(()),
             Some(_) => self.poller.change(fd, key, interest),
             None => self.poller.add(fd, key, interest),
         };
@@ -242,7 +325,7 @@ impl Reader {
             Err(_) => nap = Some(TRY_AGAIN),
         }
         if let Some(nap) = nap {
-            self.napping.push((Instant::now() + nap, key));
+            self.timers.set(Timer::Source(key), Some(Instant::now() + nap));
         }
     }
 }

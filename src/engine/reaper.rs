@@ -1,8 +1,8 @@
-//! The reaper thread: the ends, deadlines and forced stops of all background processes, and of what foreground runs
-//! have left behind.
+//! The reaper thread: processes whose end is not plain. What takes a look at the process table, or long, is done here:
+//! forced stops that the leader does not follow at once, survivors, pipes that are held, confined commands, and what
+//! foreground runs have left behind.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use crossbeam_channel::{Receiver, Sender};
 use super::poller::{Interest, Poller};
 use super::reader::ReaderPost;
 use super::tending::{Look, Next, Tending};
+use super::timers::Timers;
 use crate::fd::Waker;
 use crate::live::Live;
 use crate::tree::guard::Guard;
@@ -70,8 +71,7 @@ pub(crate) struct Reaper {
     guard: Option<Arc<Guard>>,
     reader: ReaderPost,
     tended: HashMap<u64, Tending>,
-    /// When to look at whom. An entry may be out of date; looking in vain does no harm.
-    timers: BinaryHeap<Reverse<(Instant, u64)>>,
+    timers: Timers<u64>,
 }
 
 impl Reaper {
@@ -85,7 +85,7 @@ impl Reaper {
         let waker = Arc::new(Waker::new()?);
         let poller = Poller::new()?;
         poller.add(waker.as_raw_fd(), WAKER, Interest::Read)?;
-        let (tended, timers) = (HashMap::new(), BinaryHeap::new());
+        let (tended, timers) = (HashMap::new(), Timers::new());
         let reaper = Reaper { poller, inbox, waker: waker.clone(), live, census, guard, reader, tended, timers };
         Ok((reaper, ReaperPost { sender, waker }))
     }
@@ -95,7 +95,7 @@ impl Reaper {
         let mut due = Vec::new();
         loop {
             let now = Instant::now();
-            let limit = self.timers.peek().map(|Reverse((at, _))| at.saturating_duration_since(now));
+            let limit = self.timers.next().map(|at| at.saturating_duration_since(now));
             due.clear();
             match self.poller.wait(limit) {
                 Ok(keys) => due.extend(keys),
@@ -114,9 +114,7 @@ impl Reaper {
                 }
             }
             let now = Instant::now();
-            while self.timers.peek().is_some_and(|Reverse((at, _))| *at <= now) {
-                due.extend(self.timers.pop().map(|Reverse((_, process))| process));
-            }
+            due.extend(std::iter::from_fn(|| self.timers.take_due(now)));
             if due.contains(&GUARD) {
                 self.guard.iter().for_each(|guard| guard.replace());
             }
@@ -157,7 +155,7 @@ impl Reaper {
         let table = table.as_ref().map_err(|errno| *errno);
         for process in wanting {
             if self.step(process, Some(table)).is_some_and(|next| next.table) {
-                self.timers.push(Reverse((Instant::now(), process)));
+                self.timers.set_at_latest(process, Instant::now());
             }
         }
     }
@@ -165,6 +163,7 @@ impl Reaper {
     fn step(&mut self, process: u64, table: Option<Result<&Table, i32>>) -> Option<Next> {
         let tending = self.tended.get_mut(&process)?;
         let next = tending.step(Look { now: Instant::now(), leader: true, table });
+        self.timers.set(process, next.at.filter(|_| !next.over));
         if next.over {
             self.tended.remove(&process);
             self.live.remove(process);
@@ -181,16 +180,13 @@ impl Reaper {
         for member in members {
             self.watch(member, process);
         }
-        if let Some(at) = next.at {
-            self.timers.push(Reverse((at, process)));
-        }
         Some(next)
     }
 
     fn watch(&mut self, pidfd: i32, process: u64) {
         if self.poller.add(pidfd, process, Interest::ReadOnce).is_err() {
             // For want of memory: looked at by the clock instead, once now and then by each further step.
-            self.timers.push(Reverse((Instant::now() + WITHOUT_EVENTS, process)));
+            self.timers.set_at_latest(process, Instant::now() + WITHOUT_EVENTS);
         }
     }
 }

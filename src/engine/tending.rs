@@ -151,6 +151,17 @@ impl Tending {
         self.confinement.as_ref().and_then(Confinement::watch)
     }
 
+    /// Whether each of its steps is a short one until it asks for the process table or a drain: its end is told by a
+    /// descriptor, and nothing has to be found out about a confinement.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.confinement.is_none() && self.tree.leader().pidfd().is_some()
+    }
+
+    /// Whether descendants are known to be alive, whose ends have to be seen.
+    pub(crate) fn has_members(&self) -> bool {
+        self.tree.has_members()
+    }
+
     /// Whether the leader's end has been seen.
     pub(crate) fn leader_exited(&self) -> bool {
         self.exited

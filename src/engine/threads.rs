@@ -7,8 +7,11 @@ use std::thread::{Builder, JoinHandle};
 use parking_lot::Mutex;
 
 use super::foreground::Kit;
+use super::pipes::Pipes;
 use super::reader::{Reader, ReaderPost};
 use super::reaper::{Reaper, ReaperPost};
+use super::tending::Tending;
+use super::Alarm;
 use crate::error::{Error, Result, Stage};
 use crate::live::Live;
 use crate::signals::with_all_blocked;
@@ -34,7 +37,7 @@ impl Engine {
         let failed = |error: std::io::Error| {
             Error::system(Stage::Threads, error.raw_os_error().unwrap_or(libc::EAGAIN), "can't start the executor")
         };
-        let (reader, reader_post) = Reader::new().map_err(failed)?;
+        let (reader, reader_post) = Reader::new(live.clone()).map_err(failed)?;
         let (reaper, reaper_post) =
             Reaper::new(live.clone(), census, guard.clone(), reader_post.clone()).map_err(failed)?;
         if let Some(guard) = guard {
@@ -48,8 +51,9 @@ impl Engine {
             threads: Mutex::default(),
             kits: Mutex::default(),
         };
+        let to_reaper = engine.reaper.clone();
         for (name, run) in [
-            ("dsh-reader", Box::new(move || reader.run()) as Box<dyn FnOnce() + Send>),
+            ("dsh-reader", Box::new(move || reader.run(&to_reaper)) as Box<dyn FnOnce() + Send>),
             ("dsh-reaper", Box::new(move || reaper.run())),
         ] {
             let started = spawn(name, run, live.clone());
@@ -62,6 +66,19 @@ impl Engine {
             }
         }
         Ok(engine)
+    }
+
+    /// Has a background process driven by whichever thread is the right one.
+    pub(crate) fn take_on(&self, tending: Tending, pipes: Pipes) {
+        let core = tending.core().clone();
+        if tending.is_plain() {
+            *core.alarm.lock() = Alarm::Reader(self.reader.clone());
+            self.reader.drive(tending, pipes);
+        } else {
+            *core.alarm.lock() = Alarm::Reaper(self.reaper.clone());
+            self.reader.adopt(core, pipes);
+            self.reaper.adopt(tending);
+        }
     }
 
     /// What a foreground run needs, taken from an earlier one where possible.

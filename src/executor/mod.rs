@@ -178,8 +178,7 @@ impl Executor {
         let (tending, pipes) = inner.launch(&mut spec, alarm, Some(inner.events.clone()))?;
         let core = tending.core().clone();
         ticket.take_in(&core);
-        inner.engine.reader.adopt(core.clone(), pipes);
-        inner.engine.reaper.adopt(tending);
+        inner.engine.take_on(tending, pipes);
         if let Some(cancel) = &spec.cancel {
             cancel.attach(&core);
         }

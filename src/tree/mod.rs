@@ -172,6 +172,11 @@ impl Tree {
         !self.members.is_empty()
     }
 
+    /// Whether any member is known, as of the last look.
+    pub(crate) fn has_members(&self) -> bool {
+        !self.members.is_empty()
+    }
+
     /// The live members as they were last seen, but for the leader and what belongs to it as a mere wrapper.
     pub(crate) fn survivors(&self) -> Vec<Survivor> {
         self.members.iter().filter(|member| !self.is_wrapper(member)).map(Member::survivor).collect()
