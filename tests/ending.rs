@@ -296,8 +296,9 @@ fn a_shutdown_that_had_to_kill_says_so() {
 fn a_shutdown_in_many_short_calls_tells_once_and_kills_in_the_end() {
     let executor = executor_with(|config| config.grace_ms = 400);
     let mark = Mark::new();
-    let polite =
-        executor.start("trap 'echo bye; sleep 0.05; exit 0' TERM; echo up; while :; do sleep 0.05; done").unwrap();
+    let polite = executor
+        .start("trap 'echo bye; sleep 0.05; exit 0' TERM; echo up; while :; do sleep 0.05; done 2>/dev/null")
+        .unwrap();
     until("it is up", || stream_of(&polite, dsh::Stream::Stdout) == b"up\n");
     let stray = "setsid bash -c 'trap \"\" TERM; exec >/dev/null 2>&1; while :; do sleep 0.1; done' & echo left";
     assert_eq!(text(&executor.run(mark.request(stray)).unwrap().stdout), "left\n");

@@ -106,7 +106,7 @@ fn a_running_command_keeps_its_budgets_and_the_next_one_gets_the_new_ones() {
     let go = folder.path().join("go");
     let executor = executor_with(|config| (config.grace_ms, config.max_output_bytes) = (30_000, 1_000));
     let command = format!(
-        "trap 'sleep 1; exit 5' TERM; echo up; until [ -e '{}' ]; do sleep .01; done; seq 20000; while :; do sleep 0.05; done",
+        "trap 'sleep 1; exit 5' TERM; echo up; until [ -e '{}' ]; do sleep .01; done; seq 20000; while :; do sleep 0.05; done 2>/dev/null",
         go.display()
     );
     let process = executor.start(command.as_str()).unwrap();

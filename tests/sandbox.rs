@@ -90,7 +90,8 @@ fn a_timeout_ends_the_whole_tree_and_leaves_the_exit_to_the_command() {
     for backend in BACKENDS {
         let place = Place::new(backend);
         let mark = Mark::new();
-        let trapped = "trap 'echo bye; exit 0' TERM; setsid sleep 60 & echo up; while :; do sleep 0.05; done";
+        let trapped =
+            "trap 'echo bye; exit 0' TERM; setsid sleep 60 & echo up; while :; do sleep 0.05; done 2>/dev/null";
         let result = place.run_with(trapped, |request| {
             request.timeout_ms = 700;
             request.env.push(mark.entry());

@@ -98,6 +98,7 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
         files: &files,
         announce: launch.seat.as_ref().and_then(Seat::announce),
         restraint: None,
+        signals_blocked: false,
     };
     let started = Instant::now();
     let spawned = match setup {

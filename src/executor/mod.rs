@@ -155,13 +155,15 @@ impl Executor {
         if let Some(cancel) = &spec.cancel {
             cancel.attach(&core);
         }
+        let confined = matches!(spec.sandbox, Sandbox::Confined(_));
+        drop(spec); // while the command runs, and not once it has ended: that is waited for
         let next = foreground::drive(&mut tending, &mut pipes, &mut kit, &inner.engine.census);
         let result = core.result();
         if next.over {
             inner.live.remove(core.id);
         }
         inner.leave_to_threads(tending, pipes, next.over);
-        if matches!(spec.sandbox, Sandbox::Confined(_)) {
+        if confined {
             inner.spills.clean_up();
         }
         inner.engine.give_back(kit);

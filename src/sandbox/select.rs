@@ -157,6 +157,7 @@ fn run_nothing(backend: Backend, isolated: bool, spills: &Arc<SpillStore>) -> st
         files: &[null.as_fd(); 3],
         announce: None,
         restraint: None,
+        signals_blocked: false,
     };
     let (child, mut confinement) = setup.spawn(plan, null.as_fd()).map_err(|failure| {
         let reason = std::io::Error::from_raw_os_error(failure.errno);

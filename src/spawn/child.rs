@@ -28,6 +28,8 @@ pub(super) struct Orders {
     program: Option<usize>,
     report: Option<usize>,
     restraint: Option<Restraining>,
+    /// The signals that are blocked in the program.
+    blocked: u64,
     announce: *const AtomicU64,
     encode: fn(i32) -> u64,
     /// Written by a child that shares this memory.
@@ -71,6 +73,7 @@ impl Orders {
             program,
             report,
             restraint,
+            blocked: if plan.signals_blocked { u64::MAX } else { 0 },
             announce: plan.announce.map_or(ptr::null(), |(cell, _)| ptr::from_ref(cell)),
             encode: plan.announce.map_or(|pid| pid as u64, |(_, encode)| encode),
             failure: None,
@@ -124,9 +127,9 @@ unsafe fn carry_out(orders: &Orders) -> (Stage, c_int) {
             return (Stage::Workdir, errno());
         }
         // All handlers are gone, so unblocking can't run code of the host in this child.
-        let none: u64 = 0;
-        let size = size_of_val(&none);
-        if libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &none, ptr::null_mut::<u64>(), size) < 0 {
+        let blocked = &raw const orders.blocked;
+        let size = size_of::<u64>();
+        if libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, blocked, ptr::null_mut::<u64>(), size) < 0 {
             return (Stage::Signals, errno());
         }
         if let Some(restraint) = &orders.restraint {

@@ -27,6 +27,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) announce: Option<Announce<'a>>,
     /// Rights that the child gives up for good before it executes the program (Linux).
     pub(crate) restraint: Option<Restraint<'a>>,
+    /// Whether the program starts with all signals blocked, and not with none (Linux).
+    pub(crate) signals_blocked: bool,
 }
 
 /// What a child gives up by itself.

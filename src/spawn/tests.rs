@@ -34,6 +34,7 @@ fn start(path: SpawnPath, program: &CStr, workdir: &CStr, script: &str) -> Resul
             files: &files,
             announce: None,
             restraint: None,
+            signals_blocked: false,
         },
     )?;
     Ok((child, read))
@@ -119,6 +120,7 @@ fn a_child_announces_its_pid() {
             files: &files,
             announce: Some((&cell, |pid| (pid as u64) << 1)),
             restraint: None,
+            signals_blocked: false,
         };
         let child = spawn_by(path, &plan).unwrap();
         let seen = cell.load(Ordering::Acquire);
@@ -144,6 +146,7 @@ fn a_program_without_a_path_runs_from_its_descriptor() {
             files: &files,
             announce: None,
             restraint: None,
+            signals_blocked: false,
         };
         let child = spawn_by(path, &plan).unwrap();
         // SAFETY: waits for our own child.

@@ -81,6 +81,7 @@ impl<'a> Ask<'a> {
             files: &files.in_order(),
             announce: None,
             restraint: None,
+            signals_blocked: false,
         };
         let child = spawn(&plan).unwrap();
         Trial {

@@ -145,6 +145,7 @@ impl Guard {
             files: &[life_read.as_fd(), host.as_ref().map_or(null.as_fd(), AsFd::as_fd), null.as_fd(), ledger.fd()],
             announce: None,
             restraint: None,
+            signals_blocked: true, // a terminal's Ctrl-C may come before it has blocked them itself
         };
         let child = spawn::spawn(&plan).map_err(|failure| {
             let message = "can't start the guard, without which commands would outlive the host (config: guard)";

@@ -328,7 +328,7 @@ script('a cancellation', async (shell, { folder }) => {
 script('a cancellation with a trap that exits', async (shell, { folder }) => {
   const controller = new AbortController()
   const running = run(shell, {
-    command: `trap 'echo bye; exit 7' TERM; : > ${folder}/up; while :; do sleep 0.05; done`,
+    command: `trap 'echo bye; exit 7' TERM; : > ${folder}/up; while :; do sleep 0.05; done 2>/dev/null`,
     signal: controller.signal,
   })
   await appears(join(folder, 'up'))
@@ -428,7 +428,7 @@ script(
   { config: short },
 )
 script('background: killed with a trap that exits', async (shell) => {
-  const handle = shell.start(shell.resolve({ command: "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.05; done" }))
+  const handle = shell.start(shell.resolve({ command: "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.05; done 2>/dev/null" }))
   await readUntil(handle, 'up\n')
   handle.kill()
   await handle.done
@@ -445,7 +445,7 @@ script('background: cancelled', async (shell) => {
 script('background: cancelled with a trap that exits', async (shell) => {
   const controller = new AbortController()
   const handle = shell.start(
-    shell.resolve({ command: "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done", signal: controller.signal }),
+    shell.resolve({ command: "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done 2>/dev/null", signal: controller.signal }),
   )
   await readUntil(handle, 'up\n')
   controller.abort()
