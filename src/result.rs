@@ -158,5 +158,5 @@ pub struct RunResult {
     /// The library's number of the process, unique in its executor.
     pub process_id: u64,
     /// What is known of its confinement; `None` when nobody has asked for one.
-    pub sandbox: Option<SandboxFacts>,
+    pub sandbox: Option<Box<SandboxFacts>>,
 }

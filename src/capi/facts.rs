@@ -69,7 +69,7 @@ extensible!(dsh_sandbox_facts_t);
 
 /// The facts as C sees them.
 pub(super) struct Facts {
-    facts: Option<SandboxFacts>,
+    facts: Option<Box<SandboxFacts>>,
     workspace: Option<CString>,
     missing: Texts,
     path: Option<CString>,
@@ -77,8 +77,8 @@ pub(super) struct Facts {
     runner_failed: Option<CString>,
 }
 
-impl From<Option<SandboxFacts>> for Facts {
-    fn from(facts: Option<SandboxFacts>) -> Facts {
+impl From<Option<Box<SandboxFacts>>> for Facts {
+    fn from(facts: Option<Box<SandboxFacts>>) -> Facts {
         let known = facts.as_ref();
         let evidence = known.and_then(|facts| facts.evidence.as_ref());
         Facts {

@@ -26,7 +26,7 @@ handle!(dsh_process_t holds Started);
 /// A process, and what is known of its confinement as C sees it, at its start and once it has settled.
 pub(super) struct Started {
     process: Process,
-    sandbox: [OnceLock<Facts>; 2],
+    sandbox: [OnceLock<Box<Facts>>; 2],
 }
 
 impl From<Process> for Started {
@@ -47,7 +47,7 @@ impl Started {
     pub(super) fn sandbox(&self) -> Result<&Facts> {
         let info = self.process.info()?;
         let settled = info.status != Status::Running;
-        Ok(self.sandbox[usize::from(settled)].get_or_init(|| info.sandbox.into()))
+        Ok(self.sandbox[usize::from(settled)].get_or_init(|| Box::new(info.sandbox.into())))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a foreground run gave.
 
 use std::ffi::{c_char, c_void, CString};
+use std::sync::OnceLock;
 
 use super::error::dsh_error_t;
 use super::executor::dsh_executor_t;
@@ -24,7 +25,8 @@ pub(super) struct Finished {
     spills: [Spill; 2],
     survivors: Vec<dsh_survivor_t>,
     scrubbed: Texts,
-    sandbox: Facts,
+    /// Made when it is first asked for: most commands are not confined.
+    sandbox: OnceLock<Box<Facts>>,
 }
 
 struct Spill {
@@ -42,7 +44,7 @@ impl From<RunResult> for Finished {
             spills: [spill(&result.stdout), spill(&result.stderr)],
             survivors: result.outcome.survivors.iter().map(dsh_survivor_t::from).collect(),
             scrubbed: Texts::new(&result.scrubbed),
-            sandbox: result.sandbox.clone().into(),
+            sandbox: OnceLock::new(),
             result,
         }
     }
@@ -136,7 +138,7 @@ pub unsafe extern "C" fn dsh_result_info(
 
 impl Finished {
     pub(super) fn sandbox(&self) -> &Facts {
-        &self.sandbox
+        self.sandbox.get_or_init(|| Box::new(self.result.sandbox.clone().into()))
     }
 
     fn to_c(&self) -> dsh_result_info_t {

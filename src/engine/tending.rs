@@ -76,7 +76,7 @@ pub(crate) struct Next {
 pub(crate) struct Tending {
     core: Arc<Core>,
     tree: Tree,
-    confinement: Option<Confinement>,
+    confinement: Option<Box<Confinement>>,
     terms: Terms,
     stop: Option<Stop>,
     exited: bool,
@@ -101,9 +101,9 @@ pub(crate) struct Tending {
 }
 
 impl Tending {
-    pub(crate) fn new(core: Arc<Core>, leader: Leader, terms: Terms, confinement: Option<Confinement>) -> Tending {
+    pub(crate) fn new(core: Arc<Core>, leader: Leader, terms: Terms, confinement: Option<Box<Confinement>>) -> Tending {
         let mut tree = Tree::new(leader, core.id);
-        if confinement.as_ref().is_some_and(Confinement::wraps) {
+        if confinement.as_ref().is_some_and(|confinement| confinement.wraps()) {
             tree.spare_leader();
         }
         Tending {
@@ -148,7 +148,7 @@ impl Tending {
     /// What is to be attended to for as long as the command lives.
     #[cfg(target_os = "linux")]
     pub(crate) fn watch(&self) -> Option<Watch> {
-        self.confinement.as_ref().and_then(Confinement::watch)
+        self.confinement.as_ref().and_then(|confinement| confinement.watch())
     }
 
     /// Whether each of its steps is a short one until it asks for the process table or a drain: its end is told by a

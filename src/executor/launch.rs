@@ -15,7 +15,7 @@ use crate::mark;
 use crate::output::{Collector, Limits, SpillStore};
 use crate::process::{Birth, Core, Stream};
 use crate::request::{workdir_kind, Sandbox, Spec};
-use crate::sandbox::{Backends, Confinement, Means, SandboxFacts, Setup};
+use crate::sandbox::{Backends, Means, SandboxFacts, Setup};
 use crate::spawn::{self, Failure, Plan, Program};
 use crate::tree::guard::Seat;
 use crate::tree::Leader;
@@ -103,7 +103,7 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
     let started = Instant::now();
     let spawned = match setup {
         None => spawn::spawn(&plan).map(|child| (child, None)),
-        Some(setup) => setup.spawn(plan, launch.null).map(|(child, confinement)| (child, Some(confinement))),
+        Some(setup) => setup.spawn(plan, launch.null).map(|(child, confinement)| (child, Some(Box::new(confinement)))),
     };
     let (child, confinement) = spawned.map_err(|failure| spawn_error(failure, spec))?;
 
@@ -123,8 +123,8 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
         scrubbed: spec.environment.scrubbed().clone(),
         workdir: spec.workdir.clone(),
         sandbox: match &spec.sandbox {
-            Sandbox::FullAccess => Some(SandboxFacts::full_access()),
-            _ => confinement.as_ref().map(Confinement::facts),
+            Sandbox::FullAccess => Some(Box::new(SandboxFacts::full_access())),
+            _ => confinement.as_ref().map(|confinement| Box::new(confinement.facts())),
         },
         alarm: launch.alarm,
         events: launch.events,

@@ -67,9 +67,9 @@ pub(crate) struct Core {
     scrubbed: Arc<[OsString]>,
     workdir: PathBuf,
     /// What is known of its confinement before it has settled.
-    sandbox: Option<SandboxFacts>,
+    sandbox: Option<Box<SandboxFacts>>,
     /// And once it has.
-    sandbox_end: OnceLock<SandboxFacts>,
+    sandbox_end: OnceLock<Box<SandboxFacts>>,
     pub(crate) stdin_written: AtomicU64,
     open_streams: AtomicU8,
     merged: bool,
@@ -97,7 +97,7 @@ pub(crate) struct Birth {
     pub(crate) timeout_ms: u64,
     pub(crate) scrubbed: Arc<[OsString]>,
     pub(crate) workdir: PathBuf,
-    pub(crate) sandbox: Option<SandboxFacts>,
+    pub(crate) sandbox: Option<Box<SandboxFacts>>,
     pub(crate) alarm: Alarm,
     pub(crate) events: Option<Arc<Events>>,
 }
@@ -216,11 +216,11 @@ impl Core {
         let exit = self.state.lock().exit.map_or(Exit::Unknown, |exit| exit.exit);
         let stream = if self.merged { Stream::Stdout } else { Stream::Stderr };
         let errors = self.stream(stream).capture().bytes;
-        let _ = self.sandbox_end.set(confinement.conclude(exit, &errors, &self.workdir));
+        let _ = self.sandbox_end.set(Box::new(confinement.conclude(exit, &errors, &self.workdir)));
     }
 
     /// What is known of its confinement so far; `None` when nobody has asked for one.
-    pub(crate) fn sandbox(&self) -> Option<&SandboxFacts> {
+    pub(crate) fn sandbox(&self) -> Option<&Box<SandboxFacts>> {
         self.sandbox_end.get().or(self.sandbox.as_ref())
     }
 
@@ -337,7 +337,7 @@ pub struct ProcessInfo {
     /// Bytes of stdin taken.
     pub stdin_written: u64,
     /// What is known of its confinement; `None` when nobody has asked for one. Final once the process has settled.
-    pub sandbox: Option<SandboxFacts>,
+    pub sandbox: Option<Box<SandboxFacts>>,
 }
 
 /// A process in the background. Clones are the same process; dropping a handle does not kill it.
