@@ -281,3 +281,25 @@ fn a_hundred_processes_at_once_are_all_seen_to_their_ends() {
     }
     assert_eq!(executor.stats().unwrap().threads, 2);
 }
+
+#[test]
+fn waiting_for_pipes_that_outlive_their_shell_takes_no_processor_time() {
+    fn used() -> Duration {
+        let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF).unwrap();
+        [usage.user_time(), usage.system_time()]
+            .iter()
+            .map(|time| Duration::from_micros(time.num_microseconds() as u64))
+            .sum()
+    }
+    use nix::sys::time::TimeValLike;
+    in_own_process("waiting_for_pipes_that_outlive_their_shell_takes_no_processor_time", || {
+        let executor = executor_with(|config| config.drain_ms = 1_000);
+        let process = executor.start("sleep 60 & echo left").unwrap();
+        until("the shell has exited", || process.info().unwrap().outcome.is_some());
+        let (began, before) = (Instant::now(), used());
+        wait(&process);
+        assert!(process.info().unwrap().outcome.unwrap().pipes_held);
+        let (passed, used) = (began.elapsed(), used() - before);
+        assert!(used < passed / 4, "{used:?} of {passed:?}");
+    });
+}

@@ -86,7 +86,7 @@ fn measure(case: &Case, backend: Backend) -> Option<(SandboxFacts, String)> {
     if let (Denied::Yes, Some(evidence)) = (facts.denied, &facts.evidence) {
         assert!(evidence.path.is_absolute() && !evidence.rule.is_empty(), "{evidence:?}");
     }
-    Some((facts, told))
+    Some((*facts, told))
 }
 
 fn name(denied: Denied) -> &'static str {

@@ -272,8 +272,11 @@ impl Reader {
 
     /// Does what a source is ready for, and arranges what to wait for next.
     fn serve(&mut self, key: u64, reaper: &ReaperPost) {
+        let mut leader_lives = false;
         if let Some(Source { end: End::Leader(_), core, .. }) = self.sources.get(&key) {
-            self.step(core.id, reaper);
+            let process = core.id;
+            self.step(process, reaper);
+            leader_lives = self.driven.get(&process).is_some_and(|driven| driven.tending.unended_leader().is_some());
         }
         let Some(source) = self.sources.get_mut(&key) else { return };
         // Only ever a thread of the library, which blocks all signals.
@@ -285,7 +288,7 @@ impl Reader {
                 Intaken::End => (None, None),
             },
             End::Stdin(feed) => (feed.feed(&source.core, &mut shield).then_some(Interest::Write), None),
-            End::Leader(_) => (Some(Interest::ReadOnce), None),
+            End::Leader(_) => (leader_lives.then_some(Interest::ReadOnce), None),
             #[cfg(target_os = "linux")]
             End::Watch(fd, watch) => {
                 let attended = watch.attend(ANSWERS_AT_A_TURN);

@@ -18,8 +18,8 @@ use crate::tree::{Leader, LeaderExit, Tree};
 
 /// How long after SIGTERM the process table is first read, unless the leader ends before: one look is enough then.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
-/// How long the pipes of a leader that has ended may take to be seen closed.
-const PIPES_CLOSE: Duration = Duration::from_millis(2);
+/// How long the pipes of a leader that has ended may take to be seen closed, and those who wait for its end to be told.
+const TOLD_FIRST: Duration = Duration::from_millis(2);
 /// The least time between two looks, doubled each time: a tree that forks in a loop is followed, but not at any price.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 const LOOK_AGAIN_MAX: Duration = Duration::from_millis(50);
@@ -316,8 +316,9 @@ impl Tending {
             return;
         }
         let soon = match self.clean_looks {
-            // Its pipes are about to close as well, if nobody else holds them: it settles before the table is read.
-            0 if self.core.streams_open() => now + PIPES_CLOSE,
+            // Its pipes are about to close as well, if nobody else holds them: it settles before the table is read. Nor is
+            // that to take the processor from those who are told that it has settled.
+            0 if self.core.streams_open() || !self.terms.foreground => now + TOLD_FIRST,
             0 => now,
             _ => now + self.look_again,
         };

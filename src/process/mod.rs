@@ -220,8 +220,8 @@ impl Core {
     }
 
     /// What is known of its confinement so far; `None` when nobody has asked for one.
-    pub(crate) fn sandbox(&self) -> Option<&Box<SandboxFacts>> {
-        self.sandbox_end.get().or(self.sandbox.as_ref())
+    pub(crate) fn sandbox(&self) -> Option<Box<SandboxFacts>> {
+        self.sandbox_end.get().or(self.sandbox.as_ref()).cloned()
     }
 
     pub(crate) fn set_survivors(&self, survivors: Vec<Survivor>) {
@@ -290,7 +290,7 @@ impl Core {
             stdin_written: self.stdin_written.load(Ordering::Relaxed),
             scrubbed: self.scrubbed.clone(),
             process_id: self.id,
-            sandbox: self.sandbox().cloned(),
+            sandbox: self.sandbox(),
         })
     }
 
@@ -414,7 +414,7 @@ impl Process {
             outcome: core.outcome(),
             totals: [Stream::Stdout, Stream::Stderr].map(|stream| core.stream(stream).total()),
             stdin_written: core.stdin_written.load(Ordering::Relaxed),
-            sandbox: core.sandbox().cloned(),
+            sandbox: core.sandbox(),
         })
     }
 
