@@ -81,7 +81,7 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
     let mark = mark::own(launch.executor_id, launch.id);
     let marks = [&mark].into_iter().chain(launch.outer_marks);
     let mut environment: Vec<&CStr> = Vec::with_capacity(spec.environment.at_most() + 1 + launch.outer_marks.len());
-    environment.extend(spec.environment.entries().chain(marks).map(CString::as_c_str));
+    spec.environment.entries().chain(marks).for_each(|entry| environment.push(entry.as_c_str()));
     let shell = spec.budgets.shell();
     let workdir = c_path("workdir", &spec.workdir)?;
     let name = shell.to_bytes_with_nul();
