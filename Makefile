@@ -3,7 +3,9 @@
 #   make            the release libraries
 #   make demo       builds, compiles the C host against an installed-looking header and library, and runs it
 #   make test       everything, in every language
-#   make bench      ratios to other ways of running commands, in one run
+#   make cost       what a command costs its host, in exact counts; COST=--update sets the bounds anew, COST=--profile tells where
+#   make bench      what commands cost, compared with other ways of running them, into docs/benchmarks: some minutes;
+#                   QUICK=1 for a first look, ONLY=latency for one of the works
 #   make tsan       the unit tests and the race soak under ThreadSanitizer (sets up a toolchain of its own; 2.2 GB with what it builds)
 #   make bindings   the C++, Node, Go and Python bindings; LANGUAGES="cpp go" for some of them
 #   make header     writes include/dsh.h anew, after a change of src/capi
@@ -24,7 +26,7 @@ SHARED  := libdsh.so
 SONAME  := libdsh.so.0
 endif
 
-.PHONY: all demo test lint unit c-memory bindings bench tsan header install tools clean
+.PHONY: all demo test lint unit c-memory bindings cost bench bench-check tsan header install tools clean
 
 all:
 	$(CARGO) build --release
@@ -38,7 +40,7 @@ demo: all
 	@$(STAGE)/demo
 
 # Each part can be run by itself.
-test: tools lint unit c-memory bindings demo
+test: tools lint unit c-memory cost bindings demo bench-check
 
 lint:
 	$(CARGO) fmt --check
@@ -66,6 +68,11 @@ bindings: all
 		DSH_BUILD_DIR=$(abspath $(TARGET))/bindings bindings/$$language/check $(abspath $(TARGET))/prefix || exit 1; \
 	done
 
+# Instructions, system calls, allocations and copies of a run, against tests/cost/bounds.
+cost: all
+	@$(MAKE) --no-print-directory install DESTDIR= PREFIX=$(abspath $(TARGET))/prefix >/dev/null
+	@CC='$(CC)' tests/cost/check $(abspath $(TARGET))/prefix $(abspath $(TARGET))/cost $(COST)
+
 tsan:
 	tests/thread_sanitizer.sh $(TARGET)/tsan
 
@@ -81,13 +88,23 @@ install: all install-cpp
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' bindings/c/dsh.pc.in \
 		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/dsh.pc
 
-bench:
-	$(CARGO) bench --bench ratios
+# The peers are built against the library as it is installed; what one of them needs and isn't here leaves it out.
+BENCH := $(abspath $(TARGET))/bench
+bench: all
+	@$(MAKE) --no-print-directory install DESTDIR= PREFIX=$(BENCH)/prefix >/dev/null
+	@CARGO='$(CARGO)' CC='$(CC)' benches/build $(BENCH) $(BENCH)/prefix
+	@$(BENCH)/bench $(BENCH) $(if $(SMOKE),--smoke) $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
+
+# That the benchmarks don't rot: every peer does everything once, nothing is measured.
+bench-check:
+	cd benches && $(CARGO) fmt --check && $(CARGO) clippy --target-dir $(BENCH)/cargo --all-targets --quiet -- -D warnings \
+		&& $(CARGO) test --target-dir $(BENCH)/cargo --quiet
+	@$(MAKE) --no-print-directory bench SMOKE=1
 
 # What the tests need besides Rust: installed where that may be done, else named.
 tools:
 	@missing=; \
-	for tool in $(CC):gcc c++:g++ valgrind:valgrind setpriv:util-linux nm:binutils bwrap:bubblewrap git:git \
+	for tool in $(CC):gcc c++:g++ valgrind:valgrind strace:strace setpriv:util-linux nm:binutils bwrap:bubblewrap git:git \
 		python3:python3 node:nodejs npm:npm; do \
 		command -v $${tool%%:*} >/dev/null 2>&1 || missing="$$missing $${tool##*:}"; \
 	done; \
