@@ -61,8 +61,10 @@
  *            Paths, names and environment entries are NUL-terminated. Nothing that is passed in is kept or changed:
  *            it is read during the call.
  *
- * Blocking   dsh_run(), dsh_wait(), dsh_executor_shutdown() and dsh_executor_free() wait for commands; nothing else
- *            does, but for the first confined command of an executor and dsh_sandbox_doctor(), which try the backends. A host with an event loop uses dsh_start(), dsh_executor_event_fd() and dsh_next_event() instead.
+ * Blocking   dsh_run(), dsh_wait(), dsh_executor_shutdown() and dsh_executor_free() wait for commands, and dsh_start()
+ *            for as long as `attend_ms` says; nothing else does, but for the first confined command of an executor and
+ *            dsh_sandbox_doctor(), which try the backends. A host with an event loop uses dsh_start(),
+ *            dsh_executor_event_fd() and dsh_next_event() instead.
  *
  * Fork       In a forked child of the process that made a handle, every function on it gives `DSH_E_FORKED`, touches
  *            nothing and takes no lock; its `..._free` does nothing. Errors can be read and freed there.
@@ -642,6 +644,11 @@ typedef struct {
     uint32_t reserved;
     /// The policy to confine the command under, where it differs from the executor's. NULL: the executor's.
     const dsh_sandbox_t *sandbox;
+    /// For dsh_start() with `DSH_REQUEST_FOREGROUND`: for so many milliseconds the call itself drives the process, as
+    /// dsh_run() does, and returns when it has settled; otherwise the library's threads go on with it. A short command is
+    /// spared the way through another thread. Of what happens meanwhile no events tell, but that there is output or an
+    /// exit when it goes on; so look whether it has settled first, by dsh_wait() with a limit of 0. 0: not at all.
+    uint64_t attend_ms;
 } dsh_request_t;
 
 /// They stay, owned by the executor: listed in the result, their pipes drained, ended with the executor. The default.
@@ -935,7 +942,7 @@ typedef struct {
 /// `DSH_REQUEST_FOREGROUND`. The process is the executor's until
 /// nothing of it is alive, whether or not the handle is kept. The handle is yours; free it with dsh_process_free().
 ///
-/// Errors as of dsh_run(). Any thread; does not block.
+/// Errors as of dsh_run(). Any thread; does not block, but for the request's `attend_ms`.
 dsh_status_t dsh_start(const dsh_executor_t *executor,
                        const dsh_request_t *request,
                        dsh_process_t **process,

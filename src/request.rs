@@ -42,6 +42,9 @@ pub struct Request {
     pub dsh_env: Vec<(OsString, OsString)>,
     /// Sends stderr through stdout's pipe, so that the order of both is kept.
     pub merge_stderr: bool,
+    /// For [`start`](crate::Executor::start), of a foreground request: milliseconds for which the call itself drives the
+    /// process. When it has settled by then, no thread but the caller's was needed, and no event tells of that.
+    pub attend_ms: u64,
     /// What happens to descendants that outlive the command.
     pub survivors: Survivors,
     /// Makes a started process what a run is, for hosts that may not block: its timeout and `stdout_max_bytes` apply, it

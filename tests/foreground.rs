@@ -5,15 +5,20 @@ mod common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, Sender};
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::*;
-use dsh::{CancelToken, ErrorKind, EventKind, Executor, Request, RunResult, StopBy, Survivors};
+use dsh::{CancelToken, ErrorKind, EventKind, Executor, Request, RunResult, Status, StopBy, Stream, Survivors};
 
-/// Starts it as foreground and waits for its settlement without blocking in the library: by being woken.
+/// Starts it as foreground and waits for its settlement without blocking in the library: by being woken, unless it has
+/// settled while it was attended to.
 fn started(executor: &Executor, request: Request) -> RunResult {
     let (sender, woken) = channel();
     executor.set_wake(Some(waker(sender))).unwrap();
     let process = executor.start(Request { foreground: true, ..request }).unwrap();
+    if process.wait(Some(Duration::ZERO)).is_ok() {
+        return process.result().unwrap();
+    }
     in_time(|| loop {
         while let Some(event) = executor.next_event().unwrap() {
             if event.process_id == process.id() && event.kind == EventKind::Settled {
@@ -64,7 +69,10 @@ fn a_started_foreground_command_gives_what_a_run_gives() {
     for request in requests {
         let ran = executor.run(request.clone()).unwrap();
         let command = String::from_utf8(request.command.clone()).unwrap();
-        assert_eq!(facts(&started(&executor, request)), facts(&ran), "{command}");
+        for attend_ms in [0, 20, 250, 600_000] {
+            let started = started(&executor, Request { attend_ms, ..request.clone() });
+            assert_eq!(facts(&started), facts(&ran), "{command}, attended to for {attend_ms} ms");
+        }
     }
 }
 
@@ -130,4 +138,82 @@ fn a_wake_is_dropped_with_the_executor_although_processes_are_held() {
     drop(executor);
     assert_eq!(Arc::strong_count(&calls), 1);
     drop(process);
+}
+
+#[test]
+fn a_command_that_settles_while_it_is_attended_to_needs_no_other_thread_and_no_event() {
+    let executor = executor();
+    executor.event_fd().unwrap();
+    let attended = |command| request(command, |request| (request.foreground, request.attend_ms) = (true, 600_000));
+    let process = executor.start(attended("echo hi; exit 3")).unwrap();
+    let info = process.info().unwrap();
+    assert_eq!((info.status, info.quiescent), (Status::Completed, true));
+    let result = process.result().unwrap();
+    assert_eq!((text(&result.stdout), code(&result)), ("hi\n".to_owned(), Some(3)));
+    assert_eq!(executor.next_event().unwrap(), None);
+    let late = request("sleep 60", |request| {
+        (request.foreground, request.attend_ms, request.timeout_ms) = (true, 600_000, 100)
+    });
+    assert!(executor.start(late).unwrap().result().unwrap().outcome.timed_out());
+}
+
+#[test]
+fn what_is_not_over_when_the_attention_ends_goes_on() {
+    let executor = executor();
+    executor.event_fd().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    let command = format!("echo one; until [ -e '{}' ]; do sleep .01; done; echo two; exit 4", go.display());
+    let attended = request(command, |request| (request.foreground, request.attend_ms) = (true, 300));
+    let process = executor.start(attended).unwrap();
+    assert_eq!(process.info().unwrap().status, Status::Running);
+    assert_eq!(executor.next_event().unwrap().map(|event| event.kind), Some(EventKind::Output), "what came meanwhile");
+    assert_eq!(stream_of(&process, Stream::Stdout), b"one\n");
+    std::fs::write(&go, "").unwrap();
+    in_time(|| process.wait(None).unwrap());
+    let result = process.result().unwrap();
+    assert_eq!((text(&result.stdout), code(&result)), ("one\ntwo\n".to_owned(), Some(4)));
+    until("its end is announced", || {
+        executor.next_event().unwrap().is_some_and(|event| event.kind == EventKind::Settled)
+    });
+}
+
+#[test]
+fn a_shell_that_ends_within_the_attention_leaves_its_pipes_to_the_threads() {
+    let executor = executor_with(|config| config.drain_ms = 1_500);
+    executor.event_fd().unwrap();
+    // Each of them is handed over with its shell gone and its pipes held; none must do another any harm.
+    let attended = |command| request(command, |request| (request.foreground, request.attend_ms) = (true, 400));
+    let holding: Vec<_> = (0..3).map(|_| executor.start(attended("sleep 60 & echo left")).unwrap()).collect();
+    let plain = executor.start(request("read -t 1 <> <(:); echo plain", |request| request.foreground = true)).unwrap();
+    in_time(|| plain.wait(None).unwrap());
+    assert_eq!(text(&plain.result().unwrap().stdout), "plain\n");
+    for process in holding {
+        in_time(|| process.wait(None).unwrap());
+        let result = process.result().unwrap();
+        assert!(result.outcome.pipes_held && text(&result.stdout) == "left\n");
+    }
+}
+
+#[test]
+fn what_is_attended_to_can_be_cancelled_and_shut_down() {
+    let cancel = CancelToken::new();
+    let executor = executor();
+    let attended = request("sleep 60", |request| {
+        (request.foreground, request.attend_ms, request.cancel) = (true, 600_000, Some(cancel.clone()));
+    });
+    std::thread::scope(|scope| {
+        let process = scope.spawn(|| executor.start(attended).unwrap());
+        until("it runs", || executor.stats().unwrap().live == 1);
+        cancel.cancel();
+        let outcome = process.join().unwrap().result().unwrap().outcome;
+        assert_eq!(outcome.cause, Some(StopBy::Cancel));
+    });
+    std::thread::scope(|scope| {
+        let attended = request("sleep 60", |request| (request.foreground, request.attend_ms) = (true, 600_000));
+        let process = scope.spawn(|| executor.start(attended).unwrap());
+        until("it runs", || executor.stats().unwrap().live == 1);
+        executor.shutdown(None).unwrap();
+        assert_eq!(process.join().unwrap().result().unwrap().outcome.cause, Some(StopBy::Shutdown));
+    });
 }

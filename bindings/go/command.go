@@ -4,7 +4,6 @@ package dsh
 import "C"
 
 import (
-	"context"
 	"time"
 	"unsafe"
 )
@@ -93,15 +92,4 @@ func (c *Command) order() (order, error) {
 		o.texts = p.texts
 	}
 	return o, p.err
-}
-
-// cancelMode says what a command's context is to the library.
-func cancelMode(ctx context.Context) C.uint32_t {
-	switch {
-	case ctx.Done() == nil:
-		return C.DSHGO_CANCEL_NONE
-	case ctx.Err() != nil:
-		return C.DSHGO_CANCEL_THROWN
-	}
-	return C.DSHGO_CANCEL_READY
 }

@@ -20,8 +20,9 @@
 // # Goroutines and threads
 //
 // Every method may be called by any goroutine at any time, also while others use the same value. No goroutine holds an
-// operating system thread while commands run: waiting goroutines are parked, and one goroutine per executor takes the
-// library's events through Go's network poller. An executor has two threads of the library's own.
+// operating system thread while commands run, but for the first 10 ms of as many runs as there are processors: waiting
+// goroutines are parked, and one goroutine per executor takes the library's events through Go's network poller. An
+// executor has two threads of the library's own.
 //
 // # Cleaning up
 //

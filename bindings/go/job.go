@@ -29,9 +29,11 @@ type job struct {
 	mu      sync.RWMutex
 	process *C.dsh_process_t
 	cancel  *C.dsh_cancel_t
-	unbind  func() bool
-	left    bool // by its user
-	over    bool // nothing of it is alive, or nothing more will be heard of it
+	unbind  func() bool // parts it from its context; nil when that is never done
+	left    bool        // by its user
+	// attended: it had settled when the call that started it returned, and the event loop will not tell of that.
+	attended bool
+	over     bool // nothing of it is alive, or nothing more will be heard of it
 
 	// settled and quiescent are closed by the event loop.
 	settled   chan struct{}
@@ -48,12 +50,46 @@ func newJob(loop *loop, key, tag uint64) *job {
 	return &job{loop: loop, key: key, tag: tag, settled: make(chan struct{}), quiescent: make(chan struct{})}
 }
 
-// hold takes the handles over. Events may have come before.
-func (j *job) hold(process *C.dsh_process_t, cancel *C.dsh_cancel_t) {
+// bind makes the cancel token for a context that can be done, and has it thrown then.
+func (j *job) bind(ctx context.Context) error {
+	if ctx.Done() == nil {
+		return nil
+	}
+	var (
+		cancel *C.dsh_cancel_t
+		cerr   *C.dsh_error_t
+	)
+	if status := C.dsh_cancel_new(&cancel, &cerr); status != C.DSH_OK {
+		return failure(status, cerr)
+	}
+	if ctx.Err() != nil {
+		C.dsh_cancel(cancel, nil) // by the time of the start
+	}
+	j.mu.Lock()
+	j.cancel = cancel
+	j.unbind = context.AfterFunc(ctx, j.stop)
+	j.mu.Unlock()
+	return nil
+}
+
+// hold takes the process over. Events may have come before.
+func (j *job) hold(process *C.dsh_process_t, attended bool) {
 	handles.Add(1)
 	j.mu.Lock()
-	j.process, j.cancel = process, cancel
+	j.process, j.attended = process, attended
 	j.mu.Unlock()
+}
+
+// drop is for a job whose process could not be started.
+func (j *job) drop() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.unbind != nil {
+		j.unbind()
+	}
+	C.dshgo_free(nil, nil, j.cancel)
+	j.cancel = nil
+	j.loop.dismiss(j)
 }
 
 // enter begins a call on the handle, which exit ends.
@@ -68,19 +104,6 @@ func (j *job) enter() (*C.dsh_process_t, error) {
 
 func (j *job) exit() {
 	j.mu.RUnlock()
-}
-
-// bind has the command stopped when the context is done.
-func (j *job) bind(ctx context.Context) {
-	unbind := context.AfterFunc(ctx, j.stop)
-	j.mu.Lock()
-	j.unbind = unbind
-	j.mu.Unlock()
-	select {
-	case <-j.settled: // maybe before there was something to be unbound
-		unbind()
-	default:
-	}
 }
 
 // stop throws the job's cancel token.
@@ -119,6 +142,9 @@ func (j *job) finish() (*Result, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.left = true
+	if j.unbind != nil {
+		j.unbind()
+	}
 	var (
 		handle *C.dsh_result_t
 		info   C.dsh_result_info_t

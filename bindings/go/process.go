@@ -40,9 +40,6 @@ func (ex *Executor) StartContext(ctx context.Context, command Command) (*Process
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Done() != nil {
-		j.bind(ctx)
-	}
 	p := &Process{ex: ex, job: j}
 	p.cleanup = runtime.AddCleanup(p, (*job).leave, j)
 	return p, nil

@@ -28,10 +28,7 @@ func (ex *Executor) Run(ctx context.Context, command Command) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-j.settled:
-	case <-ctx.Done():
-		j.stop()
+	if !j.attended {
 		<-j.settled
 	}
 	result, err := j.finish()

@@ -120,31 +120,21 @@ static const char **fill_in(dsh_request_t *request, dsh_sandbox_t *sandbox, cons
 }
 
 dsh_status_t dshgo_start(const dsh_executor_t *executor, const dsh_request_t *terms, const dshgo_policy_t *policy,
-                         const char *command, const void *input, const char *texts, uint32_t cancel_mode,
-                         dsh_process_t **process, dsh_cancel_t **cancel, dsh_error_t **error)
+                         const char *command, const void *input, const char *texts, const dsh_cancel_t *cancel,
+                         dsh_process_t **process, uint32_t *settled, dsh_error_t **error)
 {
     dsh_request_t request = *terms;
     dsh_sandbox_t sandbox;
     const char *few[FEW];
     const char **room = fill_in(&request, &sandbox, policy, command, texts, few);
-    dsh_status_t status = DSH_OK;
+    dsh_status_t status;
     if (room == NULL)
         return without_memory(error);
     request.input = input;
-    *cancel = NULL;
-    if (cancel_mode != DSHGO_CANCEL_NONE)
-        status = dsh_cancel_new(cancel, error);
-    if (status == DSH_OK && cancel_mode == DSHGO_CANCEL_THROWN)
-        status = dsh_cancel(*cancel, error);
-    if (status == DSH_OK) {
-        request.cancel = *cancel;
-        status = dsh_start(executor, &request, process, error);
-    }
-    if (status != DSH_OK) {
-        dsh_cancel_free(*cancel);
-        *cancel = NULL;
-    }
+    request.cancel = cancel;
+    status = dsh_start(executor, &request, process, error);
     leave(room, few);
+    *settled = status == DSH_OK && request.attend_ms > 0 && dsh_wait(*process, 0, NULL) == DSH_OK;
     return status;
 }
 

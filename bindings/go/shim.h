@@ -15,11 +15,6 @@ typedef struct {
     uint32_t reserved;
 } dshgo_event_t;
 
-/* Whether a request comes with a cancel token. */
-#define DSHGO_CANCEL_NONE 0u
-#define DSHGO_CANCEL_READY 1u
-#define DSHGO_CANCEL_THROWN 2u
-
 /* How many backends a policy may name. */
 #define DSHGO_MOST_BACKENDS 16
 
@@ -41,12 +36,11 @@ dsh_status_t dshgo_configure(const dsh_executor_t *executor, const dsh_config_t 
 
 /*
  * Starts a command. `terms` has all numbers; `texts` is the workdir (empty for the default), then env and dsh_env. `policy`
- * is NULL for the executor's. With DSHGO_CANCEL_READY there is a cancel token afterwards, with DSHGO_CANCEL_THROWN it is
- * cancelled before the start.
+ * is NULL for the executor's, `cancel` for none. *settled becomes 1 when the command was attended to until it had settled.
  */
 dsh_status_t dshgo_start(const dsh_executor_t *executor, const dsh_request_t *terms, const dshgo_policy_t *policy,
-                         const char *command, const void *input, const char *texts, uint32_t cancel_mode,
-                         dsh_process_t **process, dsh_cancel_t **cancel, dsh_error_t **error);
+                         const char *command, const void *input, const char *texts, const dsh_cancel_t *cancel,
+                         dsh_process_t **process, uint32_t *settled, dsh_error_t **error);
 
 /* Tells what would run, see dshgo_start(). Both out-parameters are set, or none. */
 dsh_status_t dshgo_resolve(const dsh_executor_t *executor, const dsh_request_t *terms, const dshgo_policy_t *policy,

@@ -55,7 +55,7 @@ impl Started {
 /// `DSH_REQUEST_FOREGROUND`. The process is the executor's until
 /// nothing of it is alive, whether or not the handle is kept. The handle is yours; free it with dsh_process_free().
 ///
-/// Errors as of dsh_run(). Any thread; does not block.
+/// Errors as of dsh_run(). Any thread; does not block, but for the request's `attend_ms`.
 #[no_mangle]
 pub unsafe extern "C" fn dsh_start(
     executor: Option<&dsh_executor_t>,

@@ -69,6 +69,11 @@ pub struct dsh_request_t {
     pub reserved: u32,
     /// The policy to confine the command under, where it differs from the executor's. NULL: the executor's.
     pub sandbox: *const dsh_sandbox_t,
+    /// For dsh_start() with `DSH_REQUEST_FOREGROUND`: for so many milliseconds the call itself drives the process, as
+    /// dsh_run() does, and returns when it has settled; otherwise the library's threads go on with it. A short command is
+    /// spared the way through another thread. Of what happens meanwhile no events tell, but that there is output or an
+    /// exit when it goes on; so look whether it has settled first, by dsh_wait() with a limit of 0. 0: not at all.
+    pub attend_ms: u64,
 }
 
 extensible!(dsh_request_t);
@@ -101,6 +106,7 @@ impl dsh_request_t {
                 .enumerate()
                 .map(|(i, entry)| with_value(i, split(entry)))
                 .collect::<Result<_>>()?,
+            attend_ms: self.attend_ms,
             merge_stderr: self.flags & DSH_REQUEST_MERGE_STDERR != 0,
             foreground: self.flags & DSH_REQUEST_FOREGROUND != 0,
             survivors: survivors_of(self.survivors)?,

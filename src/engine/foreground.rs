@@ -26,8 +26,14 @@ impl Kit {
     }
 }
 
-/// Drives the process until its result is there. What is left of it then has to be handed over.
-pub(crate) fn drive(tending: &mut Tending, pipes: &mut Pipes, kit: &mut Kit, census: &Census) -> Next {
+/// Drives the process until its result is there, or until the given moment. What is left of it then has to be handed over.
+pub(crate) fn drive(
+    tending: &mut Tending,
+    pipes: &mut Pipes,
+    kit: &mut Kit,
+    census: &Census,
+    until: Option<Instant>,
+) -> Next {
     let core = tending.core().clone();
     let mut shield = Shield::for_host();
     let mut naps: Vec<Option<Instant>> = vec![None; pipes.outputs.len()];
@@ -51,10 +57,10 @@ pub(crate) fn drive(tending: &mut Tending, pipes: &mut Pipes, kit: &mut Kit, cen
             let table = table.as_ref().map(|table| table.as_ref().map_err(|errno| *errno));
             next = tending.step(Look { now: Instant::now(), leader: true, table });
         }
-        if next.settled {
+        let now = Instant::now();
+        if next.settled || until.is_some_and(|until| now >= until) {
             return next;
         }
-        let now = Instant::now();
         if tending.leader_exited() || pipes.outputs.len() < naps.len() {
             // What is in the pipe now is all there will be, or nearly; or the naps are not those of the pipes left.
             naps = vec![None; pipes.outputs.len()];
@@ -68,7 +74,7 @@ pub(crate) fn drive(tending: &mut Tending, pipes: &mut Pipes, kit: &mut Kit, cen
             polled.push(entry(output.fd(), if nap.is_some() { 0 } else { libc::POLLIN }));
         }
         polled.extend(tending.tree().watched().take(WATCHED).map(|fd| entry(fd, libc::POLLIN)));
-        let wake_at = naps.iter().copied().flatten().chain(next.at).min();
+        let wake_at = naps.iter().copied().flatten().chain(next.at).chain(until).min();
         poll(&mut polled, wake_at.map(|at| at.saturating_duration_since(now)));
 
         if polled[0].revents != 0 {

@@ -223,7 +223,10 @@ impl Reader {
         self.driven.insert(process, Driven { tending, key: self.next_key });
         match leader {
             Some(leader) => self.take_up(core, End::Leader(leader), reaper),
-            None => self.step(process, reaper),
+            None => {
+                self.next_key += 1; // so that the key is nobody's
+                self.step(process, reaper);
+            }
         }
     }
 

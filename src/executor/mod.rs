@@ -8,12 +8,13 @@ use std::fmt;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
 use crate::config::{Budgets, Config};
-use crate::engine::{foreground, Alarm, Engine, Pipes, Tending};
+use crate::engine::foreground::{self, Kit};
+use crate::engine::{Alarm, Engine, Pipes, Tending};
 use crate::environment::{self, Host, Snapshot};
 use crate::error::{Error, ErrorKind, Result, Stage};
 use crate::event::{Event, Events};
@@ -157,7 +158,7 @@ impl Executor {
         }
         let confined = matches!(spec.sandbox, Sandbox::Confined(_));
         drop(spec); // while the command runs, and not once it has ended: that is waited for
-        let next = foreground::drive(&mut tending, &mut pipes, &mut kit, &inner.engine.census);
+        let next = foreground::drive(&mut tending, &mut pipes, &mut kit, &inner.engine.census, None);
         let result = core.result();
         if next.over {
             inner.live.remove(core.id);
@@ -174,15 +175,33 @@ impl Executor {
     /// executor's until nothing of it is alive, whether or not the handle is kept.
     pub fn start(&self, request: impl Into<Request>) -> Result<Process> {
         let inner = self.inner()?;
-        let mut spec = inner.resolve(request.into())?;
+        let request = request.into();
+        let attend = Duration::from_millis(if request.foreground { request.attend_ms } else { 0 });
+        let mut spec = inner.resolve(request)?;
         let ticket = inner.admit(&spec)?;
-        let alarm = Alarm::Reaper(inner.engine.reaper.clone());
+        let kit = if attend.is_zero() { None } else { Some(inner.engine.kit()?) };
+        let alarm = match &kit {
+            Some(kit) => Alarm::Caller(kit.waker.clone()),
+            None => Alarm::Reaper(inner.engine.reaper.clone()),
+        };
         let (tending, pipes) = inner.launch(&mut spec, alarm, Some(inner.events.clone()))?;
         let core = tending.core().clone();
         ticket.take_in(&core);
-        inner.engine.take_on(tending, pipes);
+        let Some(kit) = kit else {
+            inner.engine.take_on(tending, pipes);
+            if let Some(cancel) = &spec.cancel {
+                cancel.attach(&core);
+            }
+            return Ok(Process::new(core, inner.birthplace));
+        };
         if let Some(cancel) = &spec.cancel {
             cancel.attach(&core);
+        }
+        let confined = matches!(spec.sandbox, Sandbox::Confined(_));
+        drop(spec);
+        inner.attend(tending, pipes, kit, attend);
+        if confined {
+            inner.spills.clean_up();
         }
         Ok(Process::new(core, inner.birthplace))
     }
@@ -276,6 +295,25 @@ impl Inner {
             self.engine.reader.attend(tending.core().clone(), watch);
         }
         Ok((tending, pipes))
+    }
+
+    /// Drives a process for so long. What has not settled by then, or leaves something behind, is for the threads.
+    fn attend(&self, mut tending: Tending, mut pipes: Pipes, mut kit: Kit, time: Duration) {
+        let core = tending.core().clone();
+        core.hush();
+        let until = Instant::now().checked_add(time);
+        let next = foreground::drive(&mut tending, &mut pipes, &mut kit, &self.engine.census, until);
+        core.speak(next.settled);
+        if next.settled {
+            if next.over {
+                self.live.remove(core.id);
+            }
+            self.leave_to_threads(tending, pipes, next.over);
+        } else {
+            self.engine.take_on(tending, pipes);
+            core.ring(); // for what rang for this thread on the way
+        }
+        self.engine.give_back(kit);
     }
 
     /// What a foreground run leaves behind: survivors are watched, and their pipes read, so that they get no SIGPIPE.

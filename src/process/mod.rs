@@ -244,6 +244,23 @@ impl Core {
         self.announce(EventKind::Settled); // as far as it ever will
     }
 
+    /// Announces nothing for now: the caller who started it drives it, and sees what becomes of it.
+    pub(crate) fn hush(&self) {
+        self.muted.store(true, Ordering::Relaxed);
+    }
+
+    /// Announces what happens from here on, and, unless it has settled, that there may be something to be seen.
+    pub(crate) fn speak(&self, settled: bool) {
+        self.muted.store(false, Ordering::Relaxed);
+        if settled {
+            return;
+        }
+        self.announce(EventKind::Output);
+        if self.state.lock().exit.is_some() {
+            self.announce(EventKind::Exit);
+        }
+    }
+
     pub(crate) fn announce(&self, kind: EventKind) {
         if let Some(events) = &self.events {
             events.announce(self.id, self.tag, kind, &self.muted);

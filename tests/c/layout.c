@@ -36,7 +36,7 @@ AT(dsh_stats_t, threads, 32);
 AT(dsh_stats_t, spawn_path, 40);
 AT(dsh_stats_t, guard_pid, 44);
 
-SIZE(dsh_request_t, 136);
+SIZE(dsh_request_t, 144);
 AT(dsh_request_t, size, 0);
 AT(dsh_request_t, command, 8);
 AT(dsh_request_t, command_len, 16);
@@ -55,6 +55,7 @@ AT(dsh_request_t, flags, 112);
 AT(dsh_request_t, survivors, 120);
 AT(dsh_request_t, reserved, 124);
 AT(dsh_request_t, sandbox, 128);
+AT(dsh_request_t, attend_ms, 136);
 
 SIZE(dsh_spec_info_t, 120);
 AT(dsh_spec_info_t, command, 8);

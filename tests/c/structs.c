@@ -34,7 +34,7 @@ static void a_long_one_is_taken_while_what_is_unknown_is_zero(const dsh_executor
     dsh_result_free(result);
 
     request.added[7] = 1;
-    FAILS(dsh_run(executor, &request.known, &result, &error), DSH_E_STRUCT, "dsh_request_t", "byte 192 is 0x1");
+    FAILS(dsh_run(executor, &request.known, &result, &error), DSH_E_STRUCT, "dsh_request_t", "byte 200 is 0x1");
     CHECK(result == NULL);
 }
 

@@ -1,6 +1,6 @@
 import { addon, facts, layout } from './addon.js'
 import { changed } from './config.js'
-import { SETTLED, hold, release, unwatch, watch } from './loop.js'
+import { hold, release, unwatch, watch } from './loop.js'
 import { resultOf } from './outcome.js'
 import { Process } from './process.js'
 import { resolve, start } from './request.js'
@@ -16,14 +16,13 @@ const { KEY } = layout
 class Run {
   /**
    * @param {Executor} executor kept, so that it is not forgotten before its runs
-   * @param {{ handle: object, token?: { dismiss(): void } }} started
+   * @param {{ token?: { dismiss(): void } }} started what `start` of request.js has just given, the facts included
    * @param {(result: import('./index.js').RunResult) => void} fulfil
    * @param {(reason: unknown) => void} fail
    */
-  constructor(executor, { handle, token }, fulfil, fail) {
+  constructor(executor, { token }, fulfil, fail) {
     this.executor = executor
     this.key = facts[KEY]
-    this.handle = handle
     this.token = token
     this.fulfil = fulfil
     this.fail = fail
@@ -37,7 +36,7 @@ class Run {
     release()
     this.token?.dismiss()
     try {
-      this.fulfil(resultOf(addon.finish(this.handle)))
+      this.fulfil(resultOf(addon.finish(this.key)))
     } catch (error) {
       this.fail(error)
     }
@@ -64,7 +63,7 @@ export class Executor {
   run(command, options) {
     // What this throws rejects the promise; the command is started before this call returns.
     return new Promise((fulfil, fail) => {
-      new Run(this, start(this.#handle, command, options, true, SETTLED), fulfil, fail)
+      new Run(this, start(addon.run, this.#handle, command, options), fulfil, fail)
     })
   }
 
@@ -73,7 +72,7 @@ export class Executor {
    * @param {import('./index.js').RunOptions} [options]
    */
   start(command, options) {
-    return new Process(this, start(this.#handle, command, options, false, 0))
+    return new Process(this, start(addon.start, this.#handle, command, options))
   }
 
   /**

@@ -6,9 +6,8 @@ import {
   byteCount, checkNames, count, milliseconds, optionalBoolean, optionalString, optionalWord, shown,
 } from './values.js'
 
-const { TIMEOUT, STDOUT_MAX, TAG, FLAGS, SURVIVORS, WANTED } = layout
+const { TIMEOUT, STDOUT_MAX, TAG, FLAGS, SURVIVORS } = layout
 const MERGE_STDERR = 1
-const FOREGROUND = 2
 
 const NAMES = new Set([
   'cwd', 'timeout', 'signal', 'input', 'env', 'dshEnv', 'stdoutMaxBytes', 'mergeStderr', 'survivors', 'tag',
@@ -80,16 +79,14 @@ function abortSignal(signal) {
 /**
  * Checks a request, puts its numbers into the facts, and calls the addon with the rest.
  *
- * @param {Function} call the addon's `start` or `resolve`
+ * @param {Function} call the addon's `run`, `start` or `resolve`
  * @param {object} executor
  * @param {unknown} command
  * @param {RunOptions} options
  * @param {number} tag
- * @param {number} flags
- * @param {number} wanted kinds of events
  * @param {object} [cancel]
  */
-function submit(call, executor, command, options, tag, flags, wanted, cancel) {
+function submit(call, executor, command, options, tag, cancel) {
   command = text('command', command)
   const cwd = optionalString('cwd', options.cwd)
   const input = options.input === undefined ? undefined : text('input', options.input)
@@ -104,9 +101,8 @@ function submit(call, executor, command, options, tag, flags, wanted, cancel) {
   facts[TIMEOUT] = timeout
   facts[STDOUT_MAX] = stdoutMaxBytes
   facts[TAG] = tag
-  facts[FLAGS] = mergeStderr ? flags | MERGE_STDERR : flags
+  facts[FLAGS] = mergeStderr ? MERGE_STDERR : 0
   facts[SURVIVORS] = survivors === 'kill' ? 1 : 0
-  facts[WANTED] = wanted
   return call(executor, command, cwd, input, env, dshEnv, cancel, sandbox)
 }
 
@@ -123,25 +119,21 @@ function tagOf(options) {
 }
 
 /**
- * Starts a command. The key and the numbers of the process are in the facts then.
+ * Starts a command. What the addon says of it is in the facts then.
  *
+ * @param {Function} call the addon's `run` or `start`
  * @param {object} executor
  * @param {unknown} command
  * @param {RunOptions | undefined} given
- * @param {boolean} foreground
- * @param {number} wanted
  */
-export function start(executor, command, given, foreground, wanted) {
+export function start(call, executor, command, given) {
   const options = checked(given)
   const tag = tagOf(options)
   const signal = abortSignal(options.signal)
-  const flags = foreground ? FOREGROUND : 0
-  if (signal === undefined) {
-    return { handle: submit(addon.start, executor, command, options, tag, flags, wanted), tag, token: undefined }
-  }
+  if (signal === undefined) return { handle: submit(call, executor, command, options, tag), tag, token: undefined }
   const token = tokenOf(signal)
   try {
-    const handle = submit(addon.start, executor, command, options, tag, flags, wanted, token.handle)
+    const handle = submit(call, executor, command, options, tag, token.handle)
     token.enlist()
     return { handle, tag, token }
   } catch (error) {
@@ -160,5 +152,5 @@ export function start(executor, command, given, foreground, wanted) {
 export function resolve(executor, command, given) {
   const options = checked(given)
   abortSignal(options.signal)
-  return submit(addon.resolve, executor, command, options, tagOf(options), 0, 0)
+  return submit(addon.resolve, executor, command, options, tagOf(options))
 }

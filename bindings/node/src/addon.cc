@@ -64,6 +64,7 @@ void fill(napi_env env, napi_value exports)
     method("cancelNew", entry<cancel_new>);
     method("cancel", entry<cancel>);
     method("resolve", entry<resolve>);
+    method("run", entry<run>);
     method("start", entry<start>);
     method("want", entry<want>);
     method("info", entry<info>);

@@ -140,6 +140,7 @@ void Environment::end(void *environment)
         for (const auto &executor : *set)
             self->threads.run([self, executor] { dsh_executor_shutdown(executor->raw(), 0, nullptr); });
     self->threads.join();
+    self->runs.clear();
     self->executors_.clear();
     self->abandoned_.clear();
 }

@@ -9,6 +9,7 @@
 #include <node_api.h>
 
 #include <memory>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -50,6 +51,10 @@ class Environment : public std::enable_shared_from_this<Environment> {
     size_t events_capacity = 0;
 
     napi_ref make_error = nullptr;
+
+    // Foreground runs that are under way, by their keys. Each is waited for until its end, so that it needs no value of
+    // JavaScript, and no garbage collector to free it.
+    std::unordered_map<uint64_t, OwnedProcess> runs;
 
     // Takes what JavaScript gives once: where to tell events, how to make errors, and the shared numbers.
     void set_up(napi_env env, napi_value dispatch, napi_value make_error, napi_value facts, napi_value events);

@@ -9,7 +9,6 @@
     X(TAG)                                                                                                             \
     X(FLAGS)                                                                                                           \
     X(SURVIVORS)                                                                                                       \
-    X(WANTED)                                                                                                          \
     /* What a process is. */                                                                                           \
     X(KEY)                                                                                                             \
     X(PROCESS_ID)                                                                                                      \

@@ -40,18 +40,27 @@ napi_value result_value(napi_env env, double *facts, const dsh_result_t *result)
     facts[FACT_ERR_OMITTED] = static_cast<double>(info.err.omitted);
     facts[FACT_ERR_OMITTED_AT] = static_cast<double>(info.err.omitted_at);
 
-    return array(env, {
-                          bytes(env, info.out.data, info.out.len),
-                          bytes(env, info.err.data, info.err.len),
-                          optional_string(env, info.out.spill_path),
-                          optional_string(env, info.out.spill_error),
-                          optional_string(env, info.err.spill_path),
-                          optional_string(env, info.err.spill_error),
-                          pids(env, info.held_by, info.held_by_len),
-                          survivors(env, info.survivors, info.survivors_len),
-                          strings(env, info.scrubbed, info.scrubbed_len),
-                          result_sandbox(env, result),
-                      });
+    // Only what is there is set: most results have a little output and nothing else.
+    const napi_value parts = array(env, 10);
+    size_t index = 0;
+    const auto part = [&](bool there, auto make) {
+        if (there)
+            set_at(env, parts, index, make());
+        ++index;
+    };
+    const auto text = [&](const char *from) { part(from != nullptr, [&] { return string(env, from); }); };
+    part(info.out.len != 0, [&] { return bytes(env, info.out.data, info.out.len); });
+    part(info.err.len != 0, [&] { return bytes(env, info.err.data, info.err.len); });
+    text(info.out.spill_path);
+    text(info.out.spill_error);
+    text(info.err.spill_path);
+    text(info.err.spill_error);
+    part(info.held_by_len != 0, [&] { return pids(env, info.held_by, info.held_by_len); });
+    part(info.survivors_len != 0, [&] { return survivors(env, info.survivors, info.survivors_len); });
+    part(info.scrubbed_len != 0, [&] { return strings(env, info.scrubbed, info.scrubbed_len); });
+    const napi_value sandbox = result_sandbox(env, result);
+    part(!is_undefined(env, sandbox), [&] { return sandbox; });
+    return parts;
 }
 
 } // namespace dsh_node

@@ -11,11 +11,6 @@ namespace dsh_node {
 
 Process::~Process()
 {
-    free();
-}
-
-void Process::free()
-{
     // In this order: after the first, no event of it is taken any more.
     raw.reset();
     environment->inbox.leave(key);
@@ -47,13 +42,12 @@ void write_info(Call &call)
     facts[FACT_ERR_TOTAL] = static_cast<double>(info.err_total);
 }
 
-OwnedResult take_result(Call &call)
+// Takes the key back, and what was told of it, when a run has come to nothing or to its end.
+void leave(Call &call, uint64_t key, OwnedProcess process)
 {
-    OwnedResult result;
-    OwnedError error;
-    const dsh_status_t status = dsh_process_result(process_of(call), Out(result), Out(error));
-    require(call.env, status, error);
-    return result;
+    // In this order: after the first, no event of it is taken any more.
+    process.reset();
+    call.environment.inbox.leave(key);
 }
 
 // For the library's lists that are filled: asks how long it is, and again when it grew meanwhile.
@@ -81,7 +75,7 @@ napi_value start(Call &call)
     double *facts = call.environment.facts;
     auto process = std::make_unique<Process>();
     process->environment = call.environment.shared_from_this();
-    process->key = call.environment.inbox.enter(static_cast<uint32_t>(facts[FACT_WANTED]));
+    process->key = call.environment.inbox.enter(0);
     request.raw.tag = process->key;
     OwnedError error;
     const dsh_status_t status = dsh_start(executor, &request.raw, Out(process->raw), Out(error));
@@ -111,14 +105,44 @@ napi_value info(Call &call)
 
 napi_value result(Call &call)
 {
-    const OwnedResult result = take_result(call);
+    OwnedResult result;
+    OwnedError error;
+    const dsh_status_t status = dsh_process_result(process_of(call), Out(result), Out(error));
+    require(call.env, status, error);
     return result_value(call.env, call.environment.facts, result.get());
+}
+
+napi_value run(Call &call)
+{
+    Request request(call);
+    const dsh_executor_t *executor = executor_of(call, call[0]);
+    const uint64_t key = call.environment.inbox.enter(1u << DSH_EVENT_SETTLED);
+    request.raw.tag = key;
+    request.raw.flags |= DSH_REQUEST_FOREGROUND;
+    OwnedProcess process;
+    OwnedError error;
+    const dsh_status_t status = dsh_start(executor, &request.raw, Out(process), Out(error));
+    if (status != DSH_OK)
+        leave(call, key, nullptr);
+    require(call.env, status, error);
+    call.environment.runs.emplace(key, std::move(process));
+    call.environment.facts[FACT_KEY] = static_cast<double>(key);
+    return undefined(call.env);
 }
 
 napi_value finish(Call &call)
 {
-    const OwnedResult result = take_result(call);
-    object<Process>(call.env, call[0]).free();
+    const uint64_t key = unsigned_from(number(call.env, call[0]));
+    const auto found = call.environment.runs.find(key);
+    if (found == call.environment.runs.end())
+        raise(call.env, "no such run");
+    OwnedProcess process = std::move(found->second);
+    call.environment.runs.erase(found);
+    OwnedResult result;
+    OwnedError error;
+    const dsh_status_t status = dsh_process_result(process.get(), Out(result), Out(error));
+    leave(call, key, std::move(process));
+    require(call.env, status, error);
     return result_value(call.env, call.environment.facts, result.get());
 }
 

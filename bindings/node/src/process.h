@@ -18,7 +18,11 @@ napi_value info(Call &call);
 // result(process) → what is no number, as a list; the rest is in the facts
 napi_value result(Call &call);
 
-// finish(process) → as result(); the process is freed without waiting for the garbage collector
+// run(executor, command, cwd, input, env, dshEnv, cancel, sandbox): starts a foreground run. KEY is in the facts, and
+// SETTLED is told of it
+napi_value run(Call &call);
+
+// finish(key) → as result(), of a run that has settled, which is freed
 napi_value finish(Call &call);
 
 // kill(process) → whether there was still something to be killed

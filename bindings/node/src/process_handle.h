@@ -11,9 +11,6 @@ struct Process {
     OwnedProcess raw;
 
     ~Process();
-
-    // Without waiting for the garbage collector.
-    void free();
 };
 
 // The process that is the first argument of the call.
