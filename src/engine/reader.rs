@@ -7,13 +7,14 @@
 
 use std::collections::HashMap;
 use std::os::fd::RawFd;
+use std::sync::atomic::{fence, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 
 use super::pipes::{Intake, Intaken, Pipes, StdinFeed};
-use super::poller::{Interest, Poller};
+use super::poller::{Interest, Poller, Register};
 use super::reaper::ReaperPost;
 use super::tending::{Look, Tending};
 use super::timers::Timers;
@@ -32,11 +33,53 @@ use crate::signals::Shield;
 pub(crate) struct ReaderPost {
     sender: Sender<Mail>,
     waker: Arc<Waker>,
+    desk: Arc<Desk>,
+}
+
+/// What those who hand processes in share with the reader, so that it need not be woken for each: most of them have
+/// nothing to be read before they end.
+struct Desk {
+    /// `None` where nothing can be registered while the reader waits.
+    register: Option<Register>,
+    next_key: AtomicU64,
+    /// When the reader looks at its mail at the latest, in nanoseconds since `epoch`.
+    looks_at: AtomicU64,
+    epoch: Instant,
+}
+
+impl Desk {
+    /// So many keys in a row; the first.
+    fn keys(&self, count: u64) -> u64 {
+        self.next_key.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// The reader is about to wait, until this moment at the latest. An earlier plan stands until it has passed: it costs a
+    /// wake-up in vain, but whoever comes next with a later time need not wake the reader.
+    fn plan(&self, next: Option<Instant>) -> Option<Instant> {
+        let before = self.looks_at.load(Ordering::Relaxed);
+        let before = if before > self.nanoseconds(Instant::now()) { before } else { u64::MAX };
+        let plan = next.map_or(u64::MAX, |at| self.nanoseconds(at)).min(before);
+        self.looks_at.store(plan, Ordering::SeqCst);
+        // Mail that was sent before this is seen by the reader, which looks again; who sends later sees the plan.
+        fence(Ordering::SeqCst);
+        (plan < u64::MAX).then(|| self.epoch + Duration::from_nanos(plan))
+    }
+
+    /// Whether the reader looks at what was just sent in time for this moment.
+    fn looks_by(&self, at: Instant) -> bool {
+        fence(Ordering::SeqCst);
+        self.looks_at.load(Ordering::SeqCst) <= self.nanoseconds(at)
+    }
+
+    fn nanoseconds(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX - 1)
+    }
 }
 
 enum Mail {
     Adopt(Arc<Core>, Pipes),
-    Drive(Box<Tending>, Pipes),
+    /// With the first of the keys under which its descriptors are waited for already.
+    Drive(Box<Tending>, Pipes, Option<u64>),
     Look(u64),
     Drain(Arc<Core>),
     #[cfg(target_os = "linux")]
@@ -51,7 +94,33 @@ impl ReaderPost {
 
     /// Takes a plain process, to drive it.
     pub(crate) fn drive(&self, tending: Tending, pipes: Pipes) {
-        self.send(Mail::Drive(Box::new(tending), pipes));
+        let first = self.register(&tending, &pipes);
+        let deadline = tending.deadline();
+        let mail = Mail::Drive(Box::new(tending), pipes, first);
+        if first.is_none() {
+            return self.send(mail);
+        }
+        let _ = self.sender.send(mail);
+        if deadline.is_some_and(|deadline| !self.desk.looks_by(deadline)) {
+            self.waker.wake();
+        }
+    }
+
+    /// Registers all descriptors of a process, in the order of [`ends`], before it is handed over; what they tell before
+    /// the reader knows of it is told again. `None` when the reader has to do it.
+    fn register(&self, tending: &Tending, pipes: &Pipes) -> Option<u64> {
+        let register = self.desk.register.as_ref()?;
+        let leader = tending.unended_leader()?;
+        let outputs = pipes.outputs.iter().map(|output| (output.fd(), Interest::Read));
+        let stdin = pipes.stdin.iter().map(|stdin| (stdin.fd(), Interest::Write));
+        let ends = outputs.chain(stdin).chain([(leader, Interest::Read)]);
+        let first = self.desk.keys(4);
+        let registered =
+            (first..).zip(ends.clone()).all(|(key, (fd, interest))| register.add(fd, key, interest).is_ok());
+        if !registered {
+            ends.for_each(|(fd, _)| register.remove(fd));
+        }
+        registered.then_some(first)
     }
 
     pub(crate) fn look(&self, process: u64) {
@@ -94,7 +163,7 @@ pub(crate) struct Reader {
     inbox: Receiver<Mail>,
     waker: Arc<Waker>,
     sources: HashMap<u64, Source>,
-    next_key: u64,
+    desk: Arc<Desk>,
     /// The processes that are driven here.
     driven: HashMap<u64, Driven>,
     timers: Timers<Timer>,
@@ -143,24 +212,36 @@ impl End {
     }
 }
 
+/// What is waited for, in one order.
+fn ends(pipes: Pipes, leader: Option<RawFd>) -> impl Iterator<Item = End> {
+    let outputs = pipes.outputs.into_iter().map(End::Output);
+    outputs.chain(pipes.stdin.map(End::Stdin)).chain(leader.map(End::Leader))
+}
+
 impl Reader {
     pub(crate) fn new(live: Arc<Live>) -> std::io::Result<(Reader, ReaderPost)> {
         let (sender, inbox) = crossbeam_channel::unbounded();
         let waker = Arc::new(Waker::new()?);
         let poller = Poller::new()?;
         poller.add(waker.as_raw_fd(), WAKER, Interest::Read)?;
+        let desk = Arc::new(Desk {
+            register: poller.register(),
+            next_key: AtomicU64::new(WAKER + 1),
+            looks_at: AtomicU64::new(u64::MAX),
+            epoch: Instant::now(),
+        });
         let reader = Reader {
             poller,
             inbox,
             waker: waker.clone(),
             sources: HashMap::new(),
-            next_key: WAKER + 1,
+            desk: desk.clone(),
             driven: HashMap::new(),
             timers: Timers::new(),
             buffer: vec![0; BUFFER],
             live,
         };
-        Ok((reader, ReaderPost { sender, waker }))
+        Ok((reader, ReaderPost { sender, waker, desk }))
     }
 
     /// The thread's whole life.
@@ -168,8 +249,14 @@ impl Reader {
         precise_naps();
         let mut ready = Vec::new();
         loop {
-            let now = Instant::now();
-            let limit = self.timers.next().map(|at| at.saturating_duration_since(now));
+            if !self.open_mail(reaper) {
+                return;
+            }
+            let until = self.desk.plan(self.timers.next());
+            let limit = match self.inbox.is_empty() {
+                true => until.map(|until| until.saturating_duration_since(Instant::now())),
+                false => Some(Duration::ZERO),
+            };
             ready.clear();
             match self.poller.wait(limit) {
                 Ok(keys) => ready.extend(keys),
@@ -187,23 +274,24 @@ impl Reader {
                 }
             }
             for &key in &ready {
-                if key != WAKER {
-                    self.serve(key, reaper);
-                } else if !self.open_mail(reaper) {
-                    return;
+                match key {
+                    WAKER => self.waker.clear(),
+                    _ if self.sources.contains_key(&key) => self.serve(key, reaper),
+                    // It has just ended, or its mail is still to be opened. It may not even have been sent.
+                    _ => std::thread::yield_now(),
                 }
             }
         }
     }
 
-    /// Takes new pipes and processes in. `false` when the thread is to end.
+    /// Takes new pipes and processes in, some at a time. `false` when the thread is to end.
     fn open_mail(&mut self, reaper: &ReaperPost) -> bool {
-        self.waker.clear();
         for _ in 0..LETTERS_AT_A_TURN {
             let Ok(mail) = self.inbox.try_recv() else { return true };
             match mail {
                 Mail::Adopt(core, pipes) => self.adopt(&core, pipes, reaper),
-                Mail::Drive(tending, pipes) => self.drive(tending, pipes, reaper),
+                Mail::Drive(tending, pipes, Some(first)) => self.drive_registered(tending, pipes, first),
+                Mail::Drive(tending, pipes, None) => self.drive(tending, pipes, reaper),
                 Mail::Look(process) if self.driven.contains_key(&process) => self.step(process, reaper),
                 Mail::Look(process) => reaper.look(process), // handed over since
                 Mail::Drain(core) => self.drain(&core, reaper),
@@ -212,21 +300,34 @@ impl Reader {
                 Mail::Quit => return false,
             }
         }
-        self.waker.wake(); // there may be more
         true
+    }
+
+    /// Takes over a process whose descriptors are waited for under these keys.
+    fn drive_registered(&mut self, tending: Box<Tending>, pipes: Pipes, first: u64) {
+        let core = tending.core().clone();
+        let mut key = first;
+        for end in ends(pipes, tending.unended_leader()) {
+            let interest = match end {
+                End::Stdin(_) => Interest::Write,
+                _ => Interest::Read,
+            };
+            self.sources.insert(key, Source { core: core.clone(), end, interest: Some(interest) });
+            key += 1;
+        }
+        self.timers.set(Timer::Process(core.id), tending.deadline());
+        self.driven.insert(core.id, Driven { tending, key: key - 1 });
     }
 
     fn drive(&mut self, tending: Box<Tending>, pipes: Pipes, reaper: &ReaperPost) {
         let core = tending.core().clone();
         let (process, leader) = (core.id, tending.unended_leader());
         self.adopt(&core, pipes, reaper);
-        self.driven.insert(process, Driven { tending, key: self.next_key });
+        let key = self.desk.keys(1);
+        self.driven.insert(process, Driven { tending, key });
         match leader {
-            Some(leader) => self.take_up(core, End::Leader(leader), reaper),
-            None => {
-                self.next_key += 1; // so that the key is nobody's
-                self.step(process, reaper);
-            }
+            Some(leader) => self.take_up_as(key, core, End::Leader(leader), reaper),
+            None => self.step(process, reaper),
         }
     }
 
@@ -252,15 +353,17 @@ impl Reader {
     }
 
     fn adopt(&mut self, core: &Arc<Core>, pipes: Pipes, reaper: &ReaperPost) {
-        let outputs = pipes.outputs.into_iter().map(End::Output);
-        for end in outputs.chain(pipes.stdin.map(End::Stdin)) {
+        for end in ends(pipes, None) {
             self.take_up(core.clone(), end, reaper);
         }
     }
 
     fn take_up(&mut self, core: Arc<Core>, end: End, reaper: &ReaperPost) {
-        let key = self.next_key;
-        self.next_key += 1;
+        let key = self.desk.keys(1);
+        self.take_up_as(key, core, end, reaper);
+    }
+
+    fn take_up_as(&mut self, key: u64, core: Arc<Core>, end: End, reaper: &ReaperPost) {
         self.sources.insert(key, Source { core, end, interest: None });
         self.serve(key, reaper);
     }
@@ -291,7 +394,7 @@ impl Reader {
                 Intaken::End => (None, None),
             },
             End::Stdin(feed) => (feed.feed(&source.core, &mut shield).then_some(Interest::Write), None),
-            End::Leader(_) => (leader_lives.then_some(Interest::ReadOnce), None),
+            End::Leader(_) => (leader_lives.then_some(Interest::Read), None),
             #[cfg(target_os = "linux")]
             End::Watch(fd, watch) => {
                 let attended = watch.attend(ANSWERS_AT_A_TURN);
@@ -321,7 +424,7 @@ impl Reader {
         };
         let fd = source.end.fd();
         let registered = match source.interest {
-            Some(current) if current == interest && interest != Interest::ReadOnce => Ok(()),
+            Some(current) if current == interest => Ok(()),
             Some(_) => self.poller.change(fd, key, interest),
             None => self.poller.add(fd, key, interest),
         };

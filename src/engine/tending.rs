@@ -151,6 +151,11 @@ impl Tending {
         self.confinement.as_ref().and_then(|confinement| confinement.watch())
     }
 
+    /// When it times out.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.terms.deadline
+    }
+
     /// Whether each of its steps is a short one until it asks for the process table or a drain: its end is told by a
     /// descriptor, and nothing has to be found out about a confinement.
     pub(crate) fn is_plain(&self) -> bool {

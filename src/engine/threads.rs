@@ -74,6 +74,9 @@ impl Engine {
         if tending.is_plain() {
             *core.alarm.lock() = Alarm::Reader(self.reader.clone());
             self.reader.drive(tending, pipes);
+            if core.ordered_stop().is_some() {
+                core.ring(); // whoever ordered it may have rung for nobody
+            }
         } else {
             *core.alarm.lock() = Alarm::Reaper(self.reaper.clone());
             self.reader.adopt(core, pipes);
