@@ -28,6 +28,7 @@ pub(crate) struct Plan<'a> {
     /// Rights that the child gives up for good before it executes the program (Linux).
     pub(crate) restraint: Option<Restraint<'a>>,
     /// Whether the program starts with all signals blocked, and not with none (Linux).
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "for Linux"))]
     pub(crate) signals_blocked: bool,
 }
 
