@@ -173,12 +173,13 @@ fn latency(extent: Extent, sizes: &Sizes, cases: &mut Vec<Case>) {
         };
         let rounds = match extent {
             Extent::Full if !curve_only => 8,
+            Extent::Quick if mib == 2048 => 2,
             _ => 3,
         };
         let mut entries = entries(ways, "", rounds, &run(Mode::Keep, "true", 0));
         if mib > 1024 {
             // Most of these have to be started anew for every slice, and that takes long.
-            let rounds = |way| if way == REFERENCE { 4 } else { 2 };
+            let rounds = |way| if way == REFERENCE && extent == Extent::Full { 4 } else { 2 };
             let others = entries.iter_mut().filter(|entry| ![FLOOR, C_DSH].contains(&entry.way));
             others.for_each(|entry| entry.rounds = rounds(entry.way));
         }
@@ -243,9 +244,10 @@ fn bulk(extent: Extent, sizes: &Sizes, cases: &mut Vec<Case>) {
     cases.push(long("bulk-yes", format!("`{command}`"), "Through a pipe of the command's own.", (FLOOR, KEPT), all));
 
     let file = "\"${TMPDIR:-/tmp}/dsh-bench-$$\"";
-    let mut all = entries(&SPILLERS, SPILLED, more + 3, &zeros(64 * MIB, Mode::Spill));
+    let turns = if extent == Extent::Full { 8 } else { 3 };
+    let mut all = entries(&SPILLERS, SPILLED, turns, &zeros(64 * MIB, Mode::Spill));
     let redirected = format!("head -c {} /dev/zero > {file}; rm {file}", 64 * MIB);
-    all.extend(entries(&[FLOOR], TO_FILE, more + 3, &run(Mode::Keep, &redirected, 0)));
+    all.extend(entries(&[FLOOR], TO_FILE, turns, &run(Mode::Keep, &redirected, 0)));
     cases.push(Case {
         count: Count::Within(Duration::from_millis(200), 3),
         ..long(

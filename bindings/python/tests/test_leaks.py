@@ -21,9 +21,9 @@ Run = Callable[..., dsh.Result]
 
 
 def handles() -> int:
-    """How many handles of the library are alive in Python."""
+    """How many handles of the library are alive in Python. Those that wait to be used again hold none."""
     gc.collect()
-    return sum(isinstance(thing, Handle) for thing in gc.get_objects())
+    return sum(isinstance(thing, Handle) and thing.is_filled for thing in gc.get_objects())
 
 
 def children() -> set[str]:

@@ -186,6 +186,7 @@ def test_nothing_is_watched_while_nobody_waits(executor: dsh.Executor) -> None:
     async def main() -> None:
         await executor.run_async("true")
         loop: Any = asyncio.get_running_loop()
+        await asyncio.sleep(0)  # its next turn
         assert executor._handle.events._descriptor not in loop._selector.get_map()
 
     asyncio.run(main())

@@ -187,6 +187,7 @@ class Request(Sized):
         ("survivors", c_uint32),
         ("reserved", c_uint32),
         ("sandbox", POINTER(Sandbox)),
+        ("attend_ms", c_uint64),
     )
 
 

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import _thread
+import os
 import threading
 from concurrent.futures import Future
 from typing import Any, Callable, TypeVar
 
 _T = TypeVar("_T")
 
+_main_thread: int | None
+
 
 def on_main_thread() -> bool:
     """Whether this is the thread on which Python runs signal handlers: it must not be in one call for long."""
-    return threading.get_ident() == threading.main_thread().ident
+    return _thread.get_ident() == _main_thread
+
+
+def _note_main_thread() -> None:
+    global _main_thread  # noqa: PLW0603
+    _main_thread = threading.main_thread().ident
+
+
+_note_main_thread()
+# In a forked child, it is the one that has forked. What threading does there itself comes before this.
+os.register_at_fork(after_in_child=_note_main_thread)
 
 
 def aside(function: Callable[..., _T], *arguments: Any) -> Future[_T]:

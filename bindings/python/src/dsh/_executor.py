@@ -22,7 +22,7 @@ from dsh._events import Dispatcher
 from dsh._handle import Handle
 from dsh._library import call, lib
 from dsh._numbers import Keep, SpawnPath, Survivors
-from dsh._process import Process, ProcessHandle
+from dsh._process import Process, ProcessHandle, RunHandle
 from dsh._record import Record
 from dsh._request import Spec, SpecHandle, request
 from dsh._result import Result, ResultHandle
@@ -50,12 +50,48 @@ class Stats(Record):
     guard_pid: int | None
 
 
+#: How many unused handles an executor keeps for runs to come.
+_UNUSED = 16
+
+#: Milliseconds for which the main thread drives a command itself, as other threads do to its end. Long enough for most,
+#: and soon over when a signal handler is to run.
+_ATTENTION = 10
+
+
+class RunHandles:
+    """The handles that a run needs, empty before and after it."""
+
+    __slots__ = ("_process", "_result")
+
+    def __init__(self) -> None:
+        self._process = RunHandle()
+        self._result = ResultHandle()
+
+    def __enter__(self) -> tuple[RunHandle, ResultHandle]:
+        return self._process, self._result
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._process.give_back()
+            self._result.give_back()
+        else:  # in a cycle of garbage perhaps, where they have been finalized: they are not used again
+            self._process.__exit__()
+            self._result.__exit__()
+
+
 class ExecutorHandle(Handle):
     """``dsh_executor_t``."""
 
     def __init__(self, config: _abi.Config) -> None:
         super().__init__(_free)
         self.pid = os.getpid()
+        #: What runs have used, and the next ones use again.
+        self._unused: list[RunHandles] = []
         call(lib.dsh_executor_new, ctypes.byref(config), self.out)
         _living.add(self)
 
@@ -66,46 +102,65 @@ class ExecutorHandle(Handle):
         dispatcher: Dispatcher = own.get("dispatcher") or own.setdefault("dispatcher", Dispatcher(self))
         return dispatcher
 
-    def run(self, request: _abi.Request) -> Result:
+    def run(self, request: _abi.Request, confined: bool) -> Result:
         """Blocks until there is a result."""
-        if not on_main_thread():
-            # The fastest way: the command is driven by this thread.
-            with ResultHandle() as result:
+        handles = self._handles()
+        with handles as (process, result):
+            if on_main_thread():
+                request.attend_ms = _ATTENTION
+                try:
+                    process.start(self, request)
+                    process.wait_in_slices()
+                except BaseException:  # Ctrl-C above all; another one ends the waiting that follows
+                    if process.is_filled:
+                        process.kill()
+                        process.wait_in_slices()
+                    raise
+                call(lib.dsh_process_result, process, result.out)
+            else:
+                # The fastest way: the command is driven by this thread.
                 call(lib.dsh_run, self, ctypes.byref(request), result.out)
-                return result.result()
-        with ProcessHandle(self) as process:
-            try:
-                process.start(request)
-                process.wait()
-            except BaseException:  # Ctrl-C above all; another one ends the waiting that follows
-                if process.is_filled:
-                    process.kill()
-                    process.wait()
-                raise
-            return process.result()
+            given = result.result(confined)
+        self._take_back(handles)
+        return given
 
-    async def run_async(self, request: _abi.Request) -> Result:
+    async def run_async(self, request: _abi.Request, confined: bool) -> Result:
         """Waits in the running event loop until there is a result."""
-        _ = self.events  # may fail, and must do so before anything runs
-        with ProcessHandle(self) as process:
+        events = self.events  # may fail, and must do so before anything runs
+        handles = self._handles()
+        with handles as (process, result):
             try:
-                process.start(request)
-                await process.settled()
+                process.start(self, request)
+                await process.settles(events)
             except asyncio.CancelledError:
                 process.kill()
-                await process.settled_despite_cancellation()
+                await process.settles_despite_cancellation(events)
                 raise
             except BaseException:
                 # Most likely the coroutine is closed: in a forked child, or as garbage, with nothing left to kill with.
                 with suppress(Error):
                     process.kill()
                 raise
-            return process.result()
+            call(lib.dsh_process_result, process, result.out)
+            given = result.result(confined)
+        self._take_back(handles)
+        return given
+
+    def _handles(self) -> RunHandles:
+        try:
+            return self._unused.pop()
+        except IndexError:
+            return RunHandles()
+
+    def _take_back(self, handles: RunHandles) -> None:
+        """For the next run."""
+        if len(self._unused) < _UNUSED:
+            self._unused.append(handles)
 
     def start(self, request: _abi.Request) -> Process:
         process = ProcessHandle(self)
         try:
-            process.start(request)
+            process.start(self, request)
             return Process(process)
         except BaseException:  # nobody will ever hear of it
             if process.is_filled:
@@ -241,6 +296,8 @@ class Executor:
             )
         )
         self._closed = False
+        #: Whether commands may be confined that don't ask for it.
+        self._confines = sandbox is not None
 
     def configure(
         self,
@@ -288,6 +345,7 @@ class Executor:
             keep_spill_files=keep_spill_files,
             sandbox=sandbox,
         )
+        self._confines = self._confines or sandbox is not None  # for good: commands keep what they were started with
         call(lib.dsh_executor_configure, self._handle, ctypes.byref(config))
 
     @property
@@ -364,7 +422,7 @@ class Executor:
             tag=tag,
             sandbox=sandbox,
         )
-        result = self._handle.run(asked)
+        result = self._handle.run(asked, sandbox is not None or self._confines)
         return result.check() if check else result
 
     async def run_async(
@@ -408,7 +466,7 @@ class Executor:
             tag=tag,
             sandbox=sandbox,
         )
-        result = await self._handle.run_async(asked)
+        result = await self._handle.run_async(asked, sandbox is not None or self._confines)
         return result.check() if check else result
 
     def start(

@@ -6,7 +6,8 @@ refused. A handle that only this package has for a moment is freed at the end of
 raises there, the exception is one as everywhere, while one in a finalizer would be lost.
 
 Each kind of handle is made before the call that fills it in. If that call is interrupted (by Ctrl-C on the main thread,
-say), what it gave is already owned.
+say), what it gave is already owned. What every run needs is given back and filled in again: to make a handle takes
+longer than to call the library.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ class Handle:
     def __init__(self, free: Callable[[ctypes.c_void_p], Any]) -> None:
         # What ctypes passes on. No property: an exception that a signal handler raises in it would become another one.
         self._as_parameter_ = ctypes.c_void_p()
+        #: For the call that fills the handle in.
+        self.out: Any = ctypes.byref(self._as_parameter_)
+        self._free = free
         self._finalizer = weakref.finalize(self, _release, free, self._as_parameter_, os.getpid())
         # When the interpreter exits, other threads may still be in calls; the system gets everything back anyway.
         self._finalizer.atexit = False
@@ -35,10 +39,13 @@ class Handle:
     def __exit__(self, *_: object) -> None:
         self._finalizer()
 
-    @property
-    def out(self) -> Any:
-        """For the call that fills the handle in."""
-        return ctypes.byref(self._as_parameter_)
+    def give_back(self) -> None:
+        """Frees what it holds. It can be filled in again."""
+        pointer = self._as_parameter_
+        if pointer.value is not None:
+            owned = ctypes.c_void_p(pointer.value)
+            pointer.value = None
+            self._free(owned)
 
     @property
     def is_filled(self) -> bool:

@@ -16,21 +16,22 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 from dsh import _abi, _values
 from dsh._aside import on_main_thread
 from dsh._errors import Error, invalid
+from dsh._events import Waiter
 from dsh._handle import Handle
 from dsh._library import call, lib
 from dsh._numbers import EventKind, Exit, ProcessStatus, Stream
 from dsh._record import Record
-from dsh._result import Outcome, Result, ResultHandle, Survivor, outcome_fields
+from dsh._result import Outcome, Result, ResultHandle, Survivor, outcome_values
 from dsh._sandbox import SandboxFacts, sandbox_facts
 
 if TYPE_CHECKING:
-    from dsh._events import Waiter
+    from dsh._events import Dispatcher
     from dsh._executor import ExecutorHandle
 
 _T = TypeVar("_T")
 
-#: How long the main thread stays in a call on end: Python runs signal handlers, that of Ctrl-C too, between calls only.
-_SLICE = 0.05
+#: Milliseconds that the main thread stays in a call: Python runs signal handlers, that of Ctrl-C too, between calls.
+_SLICE = 50
 
 _SETTLING = frozenset({EventKind.SETTLED})
 _ENDING = frozenset({EventKind.QUIESCENT})
@@ -128,18 +129,18 @@ class Reading(Record):
         return self.missing > 0
 
 
-class ProcessHandle(Handle):
-    """``dsh_process_t``. Keeps its executor from being freed, which would end the command."""
+class RunHandle(Handle):
+    """``dsh_process_t``, as far as a run needs it. Used for one run after the other."""
 
-    def __init__(self, executor: ExecutorHandle) -> None:
+    def __init__(self) -> None:
         super().__init__(lib.dsh_process_free)
-        self.executor = executor
         #: Who waits for its events, see :mod:`dsh._events`.
         self.waiters: dict[Waiter, None] = {}
         self._id: int | None = None
 
-    def start(self, request: _abi.Request) -> None:
-        call(lib.dsh_start, self.executor, ctypes.byref(request), self.out)
+    def start(self, executor: ExecutorHandle, request: _abi.Request) -> None:
+        self._id = None
+        call(lib.dsh_start, executor, ctypes.byref(request), self.out)
 
     @property
     def id(self) -> int:
@@ -151,6 +152,66 @@ class ProcessHandle(Handle):
         info = _abi.ProcessInfo()
         call(lib.dsh_process_info, self, ctypes.byref(info))
         return info
+
+    def kill(self) -> bool:
+        was_running = ctypes.c_uint32()
+        call(lib.dsh_kill, self, ctypes.byref(was_running))
+        return bool(was_running.value)
+
+    def wait(self, seconds: float = math.inf) -> bool:
+        """Blocks until it has settled, for so long at most. Says whether it has."""
+        if not on_main_thread():
+            return self._wait(_values.clamped(seconds))
+        deadline = time.monotonic() + seconds
+        while not self._wait(min(_values.clamped(seconds), _SLICE)):
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
+                return False
+        return True
+
+    def wait_in_slices(self) -> None:
+        """As :meth:`wait` does on the main thread, without a limit."""
+        while not self._wait(_SLICE):
+            pass
+
+    def is_settled(self) -> bool:
+        return self._wait(0)
+
+    def _wait(self, milliseconds: int) -> bool:
+        # Without a place for an error: none is made when the time has passed.
+        status = lib.dsh_wait(self, milliseconds, None)
+        if status == _abi.OK:
+            return True
+        if status != _abi.E_TIMED_OUT:
+            call(lib.dsh_wait, self, 0)  # says why
+        return False
+
+    async def settles(self, events: Dispatcher) -> None:
+        """Until it has settled. To be awaited when it hardly can have."""
+        waiter = Waiter(_SETTLING)
+        try:
+            events.enter(self, waiter)
+            while not self.is_settled():
+                await waiter.wait()
+        finally:
+            events.leave(self, waiter)
+
+    async def settles_despite_cancellation(self, events: Dispatcher) -> None:
+        """Until it has settled, for a task that has been cancelled and may be again. A stop must have been ordered,
+        which bounds this by the grace and a second."""
+        while True:
+            try:
+                return await self.settles(events)
+            except asyncio.CancelledError:
+                pass
+
+
+class ProcessHandle(RunHandle):
+    """``dsh_process_t``. Keeps its executor from being freed, which would end the command."""
+
+    def __init__(self, executor: ExecutorHandle) -> None:
+        super().__init__()
+        self.executor = executor
 
     def sandbox(self) -> SandboxFacts | None:
         return sandbox_facts(lib.dsh_process_sandbox, self)
@@ -186,60 +247,28 @@ class ProcessHandle(Handle):
             end=bool(reading.end),
         )
 
-    def kill(self) -> bool:
-        was_running = ctypes.c_uint32()
-        call(lib.dsh_kill, self, ctypes.byref(was_running))
-        return bool(was_running.value)
-
     def result(self) -> Result:
         with ResultHandle() as handle:
             call(lib.dsh_process_result, self, handle.out)
-            return handle.result()
-
-    def wait(self, seconds: float = math.inf) -> bool:
-        """Blocks until it has settled, for so long at most. Says whether it has."""
-        if not on_main_thread():
-            return self._wait(seconds)
-        deadline = time.monotonic() + seconds
-        while not self._wait(min(seconds, _SLICE)):
-            seconds = deadline - time.monotonic()
-            if seconds <= 0:
-                return False
-        return True
-
-    def _wait(self, seconds: float) -> bool:
-        # Without a place for an error: none is made when the time has passed.
-        status = lib.dsh_wait(self, _values.clamped(seconds), None)
-        if status not in (_abi.OK, _abi.E_TIMED_OUT):
-            call(lib.dsh_wait, self, 0)  # says why
-        return bool(status == _abi.OK)
-
-    def is_settled(self) -> bool:
-        return self._wait(0)
+            return handle.result(confined=True)
 
     async def until(self, kinds: frozenset[EventKind], look: Callable[[], _T | None]) -> _T:
         """Looks, and looks again whenever an event of these kinds has come, until there is something to be seen."""
         found = look()
         if found is None:
-            with self.executor.events.waiting(self, kinds) as waiter:
-                found = look()
-                while found is None:
+            events = self.executor.events
+            waiter = Waiter(kinds)
+            try:
+                events.enter(self, waiter)
+                while (found := look()) is None:
                     await waiter.wait()
-                    found = look()
+            finally:
+                events.leave(self, waiter)
         return found
 
     async def settled(self) -> None:
         """Until it has settled."""
         await self.until(_SETTLING, lambda: self.is_settled() or None)
-
-    async def settled_despite_cancellation(self) -> None:
-        """Until it has settled, for a task that has been cancelled and may be again. A stop must have been ordered,
-        which bounds this by the grace and a second."""
-        while True:
-            try:
-                return await self.settled()
-            except asyncio.CancelledError:
-                pass
 
 
 class Process:
@@ -263,22 +292,23 @@ class Process:
     def info(self) -> ProcessInfo:
         """What is known of it now."""
         facts = self._handle.facts()
-        return ProcessInfo(
-            **outcome_fields(
-                facts.outcome,
-                self._handle.held_by() if facts.held_by_len else (),
-                self._handle.survivors() if facts.survivors_len else (),
-            ),
-            status=ProcessStatus(facts.status),
-            quiescent=bool(facts.quiescent),
-            process_id=facts.process_id,
-            pid=facts.pid,
-            tag=facts.tag,
-            out_total=facts.out_total,
-            err_total=facts.err_total,
-            input_written=facts.input_written,
-            sandbox=self._handle.sandbox(),
+        outcome = outcome_values(
+            facts,
+            self._handle.held_by() if facts.held_by_len else (),
+            self._handle.survivors() if facts.survivors_len else (),
         )
+        own: tuple[Any, ...] = (
+            ProcessStatus(facts.status),
+            bool(facts.quiescent),
+            facts.process_id,
+            facts.pid,
+            facts.tag,
+            facts.out_total,
+            facts.err_total,
+            facts.input_written,
+            self._handle.sandbox(),
+        )
+        return ProcessInfo(*outcome, *own)
 
     @property
     def status(self) -> ProcessStatus:
@@ -381,7 +411,7 @@ class Process:
         try:
             await self._handle.settled()
         except asyncio.CancelledError:
-            await self._handle.settled_despite_cancellation()
+            await self._handle.settles_despite_cancellation(self._handle.executor.events)
             raise
 
     def __repr__(self) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -122,27 +124,42 @@ class Outcome(Record):
         return f"{cut_short}ended in an unknown way"
 
 
-def outcome_fields(outcome: _abi.Outcome, held_by: tuple[int, ...], survivors: tuple[Survivor, ...]) -> dict[str, Any]:
-    """The fields of an :class:`Outcome`, for the classes that extend it."""
-    exit_kind = Exit(outcome.exit)
-    return {
-        "exit": exit_kind,
-        "exit_code": outcome.code if exit_kind == Exit.CODE else None,
-        "signal": _signal(outcome.signal) if exit_kind == Exit.SIGNAL else None,
-        "core_dumped": bool(outcome.core_dumped),
-        "timed_out": bool(outcome.timed_out),
-        "aborted": bool(outcome.aborted),
-        "cause": Stop(outcome.cause),
-        "stopped_by": Stop(outcome.stopped_by),
-        "stop_stage": StopStage(outcome.stage),
-        "pipes_held": bool(outcome.pipes_held),
-        "held_by": held_by,
-        "survivors": survivors,
-        "wall_time": outcome.wall_us / 1e6,
-        "user_time": outcome.user_us / 1e6,
-        "system_time": outcome.system_us / 1e6,
-        "max_rss_bytes": outcome.max_rss_bytes,
-    }
+#: Reads all fields of a ``dsh_outcome_t`` at once.
+_OUTCOME = struct.Struct("".join(field._type_ for _, field in _abi.Outcome._fields_))
+
+
+def outcome_values(
+    info: _abi.ResultInfo | _abi.ProcessInfo, held_by: tuple[int, ...], survivors: tuple[Survivor, ...]
+) -> tuple[Any, ...]:
+    """The fields of an :class:`Outcome` in their order, for the classes that extend it."""
+    *ending, wall_us, user_us, system_us, max_rss_bytes = _OUTCOME.unpack_from(info, type(info).outcome.offset)
+    return (
+        *_ending(*ending),
+        held_by,
+        survivors,
+        wall_us / 1e6,
+        user_us / 1e6,
+        system_us / 1e6,
+        max_rss_bytes,
+    )
+
+
+@lru_cache(maxsize=64)  # there are few ways to end, and to look one up takes less time than to put it together
+def _ending(*numbers: int) -> tuple[Any, ...]:
+    """The first fields of an :class:`Outcome`."""
+    exit, code, signal, core_dumped, timed_out, aborted, cause, stopped_by, stage, pipes_held = numbers
+    return (
+        Exit(exit),
+        code if exit == Exit.CODE else None,
+        _signal(signal) if exit == Exit.SIGNAL else None,
+        bool(core_dumped),
+        bool(timed_out),
+        bool(aborted),
+        Stop(cause),
+        Stop(stopped_by),
+        StopStage(stage),
+        bool(pipes_held),
+    )
 
 
 def _signal(number: int) -> int:
@@ -184,6 +201,8 @@ class Capture(Record):
 
     @classmethod
     def _of(cls, captured: _abi.Captured) -> Capture:
+        if not captured.total:
+            return _NOTHING
         return cls(
             data=ctypes.string_at(captured.data, captured.len),
             total=captured.total,
@@ -192,6 +211,10 @@ class Capture(Record):
             spill_path=_values.path_of(captured.spill_path),
             spill_error=_values.text_of(captured.spill_error),
         )
+
+
+#: A stream to which nothing was written, as one of the two is most often.
+_NOTHING = Capture(data=b"", total=0, omitted=0, omitted_at=0, spill_path=None, spill_error=None)
 
 
 @dataclass(frozen=True)
@@ -250,19 +273,25 @@ class ResultHandle(Handle):
 
     def __init__(self) -> None:
         super().__init__(lib.dsh_result_free)
+        self._info = _abi.ResultInfo()
+        self._info_out = ctypes.byref(self._info)
 
-    def result(self) -> Result:
-        info = _abi.ResultInfo()
-        call(lib.dsh_result_info, self, ctypes.byref(info))
-        held_by = tuple(info.held_by[: info.held_by_len])
-        survivors = tuple(Survivor._of(info.survivors[index]) for index in range(info.survivors_len))
-        return Result(
-            **outcome_fields(info.outcome, held_by, survivors),
-            out=Capture._of(info.out),
-            err=Capture._of(info.err),
-            timeout=info.timeout_ms / 1000 if info.timeout_ms else None,
-            input_written=info.input_written,
-            scrubbed=_values.texts(info.scrubbed, info.scrubbed_len),
-            process_id=info.process_id,
-            sandbox=sandbox_facts(lib.dsh_result_sandbox, self),
+    def result(self, confined: bool) -> Result:
+        """What it holds. Unless anybody has asked for confinement, there is nothing to be known of it."""
+        info = self._info
+        call(lib.dsh_result_info, self, self._info_out)
+        outcome = outcome_values(
+            info,
+            tuple(info.held_by[: info.held_by_len]) if info.held_by_len else (),
+            tuple(map(Survivor._of, info.survivors[: info.survivors_len])) if info.survivors_len else (),
         )
+        own: tuple[Any, ...] = (
+            Capture._of(info.out),
+            Capture._of(info.err),
+            info.timeout_ms / 1000 if info.timeout_ms else None,
+            info.input_written,
+            _values.texts(info.scrubbed, info.scrubbed_len),
+            info.process_id,
+            sandbox_facts(lib.dsh_result_sandbox, self) if confined else None,
+        )
+        return Result(*outcome, *own)

@@ -79,9 +79,9 @@ def text(name: str, value: Text) -> bytes:
     raise TypeError(f"{name}: must be str or bytes, not {type(value).__name__}")
 
 
-def data(name: str, value: Input | None) -> bytes | None:
+def data(name: str, value: Input) -> bytes:
     """The bytes of an input."""
-    if value is None or isinstance(value, bytes):
+    if isinstance(value, bytes):
         return value
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")
@@ -106,9 +106,9 @@ def globs(name: str, values: Iterable[str]) -> list[bytes]:
     return [_without_nul(name, os.fsencode(value)) for value in values]
 
 
-def entries(name: str, variables: Env | None) -> list[bytes]:
+def entries(name: str, variables: Env) -> list[bytes]:
     """Environment entries: ``NAME=VALUE``, or ``NAME`` for one that is to be removed."""
-    return [_entry(name, variable, value) for variable, value in (variables or {}).items()]
+    return [_entry(name, variable, value) for variable, value in variables.items()]
 
 
 def _entry(name: str, variable: str, value: str | None) -> bytes:
@@ -140,6 +140,8 @@ def array(items: list[bytes]) -> Any:
 
 def texts(items: Any, count: int) -> tuple[str, ...]:
     """The texts in a C array."""
+    if not count:
+        return ()
     return tuple(os.fsdecode(items[index]) for index in range(count))
 
 
