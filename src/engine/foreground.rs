@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::pipes::{Intaken, Pipes};
+use super::pipes::{Intake, Intaken, Pipes};
 use super::tending::{Look, Next, Tending};
 use super::BUFFER;
 use crate::fd::Waker;
@@ -51,7 +51,7 @@ pub(crate) fn drive(
                 pipes
                     .outputs
                     .retain_mut(|output| !matches!(output.take_in(&core, &mut kit.buffer, &mut shield), Intaken::End));
-                core.mark_drained();
+                core.mark_drained(pipes.outputs.iter().filter_map(Intake::inode).collect());
             }
             let table = next.table.then(|| census.take());
             let table = table.as_ref().map(|table| table.as_ref().map_err(|errno| *errno));

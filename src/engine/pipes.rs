@@ -52,6 +52,11 @@ impl Intake {
         self.pipe.as_raw_fd()
     }
 
+    /// The number by which others who hold the pipe can be told.
+    pub(crate) fn inode(&self) -> Option<u64> {
+        Some(nix::sys::stat::fstat(&self.pipe).ok()?.st_ino as u64)
+    }
+
     pub(crate) fn discard(&mut self) {
         (self.discard, self.skimming) = (true, false);
     }

@@ -371,8 +371,12 @@ impl Reader {
     fn drain(&mut self, core: &Arc<Core>, reaper: &ReaperPost) {
         let its = |source: &Source| Arc::ptr_eq(&source.core, core) && matches!(source.end, End::Output(_));
         let keys: Vec<u64> = self.sources.iter().filter(|(_, source)| its(source)).map(|(key, _)| *key).collect();
-        keys.into_iter().for_each(|key| self.serve(key, reaper));
-        core.mark_drained();
+        keys.iter().for_each(|key| self.serve(*key, reaper));
+        let inode = |key: &u64| match &self.sources.get(key)?.end {
+            End::Output(intake) => intake.inode(),
+            _ => None,
+        };
+        core.mark_drained(keys.iter().filter_map(inode).collect());
         core.ring();
     }
 

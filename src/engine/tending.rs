@@ -38,8 +38,6 @@ pub(crate) struct Terms {
     pub(crate) deadline: Option<Instant>,
     pub(crate) drain: Duration,
     pub(crate) survivors: Survivors,
-    /// Inode numbers of the output pipes, to tell who holds them.
-    pub(crate) pipes: Vec<u64>,
 }
 
 /// A forced stop under way.
@@ -394,7 +392,7 @@ impl Tending {
     }
 
     fn announce_settled(&mut self, complete: bool) {
-        let held_by = if complete { Vec::new() } else { self.tree.holders(&self.terms.pipes) };
+        let held_by = if complete { Vec::new() } else { self.tree.holders(&self.core.open_pipes()) };
         self.settled = true;
         if let Some(confinement) = &mut self.confinement {
             self.core.conclude(confinement);

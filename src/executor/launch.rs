@@ -129,13 +129,11 @@ pub(super) fn launch(launch: Launch<'_>, spec: &mut Spec) -> Result<(Tending, Pi
         alarm: launch.alarm,
         events: launch.events,
     });
-    let own_pipes = [Some(&stdout_read), stderr.as_ref().map(|(read, _)| read)];
     let terms = Terms {
         foreground: spec.foreground,
         deadline: if spec.foreground { started.checked_add(spec.timeout()) } else { None },
         drain: spec.budgets.drain(),
         survivors: spec.survivors,
-        pipes: own_pipes.into_iter().flatten().filter_map(|end| inode(end).ok()).collect(),
     };
     let mut outputs = vec![Intake::new(stdout_read, Stream::Stdout)];
     outputs.extend(stderr.map(|(read, _)| Intake::new(read, Stream::Stderr)));
@@ -161,10 +159,6 @@ fn script(command: &CStr) -> Result<Option<OwnedFd>> {
 #[cfg(not(target_os = "linux"))]
 fn script(_: &CStr) -> Result<Option<OwnedFd>> {
     Ok(None)
-}
-
-fn inode(pipe: &OwnedFd) -> io::Result<u64> {
-    Ok(nix::sys::stat::fstat(pipe)?.st_ino as u64)
 }
 
 fn pipe_error(error: &io::Error) -> Error {

@@ -74,7 +74,8 @@ pub(crate) struct Core {
     open_streams: AtomicU8,
     merged: bool,
     /// What was in the pipes when the drain limit passed has been taken in.
-    drained: AtomicBool,
+    /// Then it says which pipes were still open, by their inode numbers.
+    drained: Mutex<Option<Vec<u64>>>,
     state: Mutex<State>,
     changed: Condvar,
     /// Rings for the thread that drives this process at the moment.
@@ -125,7 +126,7 @@ impl Core {
             stdin_written: AtomicU64::new(0),
             open_streams: AtomicU8::new(if birth.merged { 1 } else { 2 }),
             merged: birth.merged,
-            drained: AtomicBool::new(false),
+            drained: Mutex::new(None),
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
             alarm: Mutex::new(birth.alarm),
@@ -188,18 +189,23 @@ impl Core {
         self.streams.iter().for_each(|stream| stream.lock().close());
     }
 
-    /// Whoever reads the pipes has read what was in them when the drain limit passed.
-    pub(crate) fn mark_drained(&self) {
-        self.drained.store(true, Ordering::Release);
+    /// Whoever reads the pipes has read what was in them when the drain limit passed, and these are still open.
+    pub(crate) fn mark_drained(&self, open: Vec<u64>) {
+        *self.drained.lock() = Some(open);
     }
 
     /// A stop is under way, which closes pipes: they are to be read once more when it is through.
     pub(crate) fn unmark_drained(&self) {
-        self.drained.store(false, Ordering::Release);
+        *self.drained.lock() = None;
     }
 
     pub(crate) fn is_drained(&self) -> bool {
-        self.drained.load(Ordering::Acquire)
+        self.drained.lock().is_some()
+    }
+
+    /// The pipes that were open when they were read for the last time, to tell who holds them.
+    pub(crate) fn open_pipes(&self) -> Vec<u64> {
+        self.drained.lock().clone().unwrap_or_default()
     }
 
     pub(crate) fn settle(&self, settlement: Settlement) {
