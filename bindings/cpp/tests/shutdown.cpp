@@ -52,7 +52,8 @@ TEST("a shutdown without time only begins the end")
     dsh::Settings settings = check::quick();
     settings.grace = 30s;
     const dsh::Executor executor(settings);
-    const dsh::Process process = executor.start("trap 'echo bye; sleep 0.3; exit 0' TERM; echo up; while :; do sleep 0.05; done 2>/dev/null");
+    const dsh::Process process =
+        executor.start("trap 'echo bye; sleep 0.3; exit 0' TERM; echo up; while :; do sleep 0.05; done 2>/dev/null");
     char buffer[100];
     UNTIL(process.read_stream(dsh::Stream::out, 0, buffer).text == "up\n");
     CHECK(!executor.shutdown_for(0s));
