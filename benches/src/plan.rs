@@ -128,10 +128,10 @@ impl Sizes {
                 echoes: 20_000,
                 seq: 2_000_000,
                 yes: 256 * MIB,
-                many: &[300],
-                many_goal: 300,
-                pipes: [8, 800],
-                ballasts: &[0, 200, 2048],
+                many: &[100],
+                many_goal: 100,
+                pipes: [8, 200],
+                ballasts: &[0, 800],
                 outputs: &[MIB / 16, MIB, 16 * MIB, 256 * MIB],
                 callers: &[1, 2, 8],
             },
@@ -163,23 +163,22 @@ fn run(mode: Mode, command: &str, bytes: u64) -> Request {
 
 fn latency(extent: Extent, sizes: &Sizes, cases: &mut Vec<Case>) {
     for &mib in sizes.ballasts {
-        let curve_only = [50, 800].contains(&mib);
+        let curve_only = extent == Extent::Full && [50, 800].contains(&mib);
         let ways: &[Way] = match extent {
             Extent::Full if !curve_only => &RUNNERS,
             Extent::Quick if mib == 0 => &RUNNERS,
             // To fill so much memory takes long.
-            Extent::Quick if mib == 2048 => &[FLOOR, C_DSH, REFERENCE],
-            _ => &CURVES,
+            Extent::Quick => &[FLOOR, C_DSH, REFERENCE],
+            Extent::Full => &CURVES,
         };
         let rounds = match extent {
             Extent::Full if !curve_only => 8,
-            Extent::Quick if mib == 2048 => 2,
             _ => 3,
         };
         let mut entries = entries(ways, "", rounds, &run(Mode::Keep, "true", 0));
         if mib > 1024 {
             // Most of these have to be started anew for every slice, and that takes long.
-            let rounds = |way| if way == REFERENCE && extent == Extent::Full { 4 } else { 2 };
+            let rounds = |way| if way == REFERENCE { 4 } else { 2 };
             let others = entries.iter_mut().filter(|entry| ![FLOOR, C_DSH].contains(&entry.way));
             others.for_each(|entry| entry.rounds = rounds(entry.way));
         }
@@ -351,7 +350,7 @@ fn processes(extent: Extent, sizes: &Sizes, cases: &mut Vec<Case>) {
             // What a host did before would hide what it grows by.
             fresh: true,
             baseline: (FLOOR, ""),
-            table: count >= 300,
+            table: count == sizes.many_goal || count >= 300,
             entries: all,
         });
     }
