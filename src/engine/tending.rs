@@ -85,6 +85,8 @@ pub(crate) struct Tending {
     settled: bool,
     /// What a look at the table decided: nothing of the tree is alive.
     gone: bool,
+    /// What is left in the pipes has been asked for since.
+    last_read: bool,
     given_up: bool,
     look_at: Option<Instant>,
     look_again: Duration,
@@ -116,6 +118,7 @@ impl Tending {
             drain_wanted: false,
             settled: false,
             gone: false,
+            last_read: false,
             given_up: false,
             look_at: None,
             look_again: LOOK_AGAIN,
@@ -359,6 +362,15 @@ impl Tending {
             self.announce_settled(!self.core.streams_open());
         }
         if self.gone && self.settled {
+            // Whoever hears that nothing is alive expects to find all output, and its end: the reader may not have come to
+            // that yet.
+            if !std::mem::replace(&mut self.last_read, true) {
+                self.core.unmark_drained();
+            }
+            self.drain_wanted = !self.terms.foreground && self.core.streams_open() && !self.core.is_drained();
+            if self.drain_wanted {
+                return;
+            }
             self.tree.leader_mut().reap();
             self.core.quiesce();
         }
@@ -404,7 +416,7 @@ impl Tending {
     }
 
     fn next(&self, now: Instant) -> Next {
-        let over = self.gone && self.settled;
+        let over = self.gone && self.settled && !self.drain_wanted;
         let mut at = None;
         let mut by = |moment: Option<Instant>| at = [at, moment].into_iter().flatten().min();
         if !over {
