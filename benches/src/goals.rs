@@ -94,9 +94,10 @@ fn goals(extent: Extent) -> Vec<Goal> {
     let spilled = (C_DSH, SPILLED);
     let spilled_by_reference = (REFERENCE, SPILLED);
 
-    for mib in [10, 200, 2048] {
-        let case = format!("latency-{}", if mib == 10 { 0 } else { mib });
-        let host = size(mib * MIB);
+    // The sizes between are for the curve.
+    for &mib in sizes.ballasts.iter().filter(|&&mib| extent == Extent::Quick || ![50, 800].contains(&mib)) {
+        let case = format!("latency-{mib}");
+        let host = size(u64::from(mib.max(10)) * MIB);
         let what = |text: &str| format!("`true` in a host of {host}: {text}");
         goal(&case, Metric::Wall, what("libdsh ÷ bare posix_spawn"), Ratio(dsh, floor), AtMost(1.03));
         let times = if mib == 2048 { 30.0 } else { 2.0 };
