@@ -187,21 +187,19 @@ impl Executor {
         let (tending, pipes) = inner.launch(&mut spec, alarm, Some(inner.events.clone()))?;
         let core = tending.core().clone();
         ticket.take_in(&core);
-        let Some(kit) = kit else {
-            inner.engine.take_on(tending, pipes);
-            if let Some(cancel) = &spec.cancel {
-                cancel.attach(&core);
-            }
-            return Ok(Process::new(core, inner.birthplace));
-        };
         if let Some(cancel) = &spec.cancel {
             cancel.attach(&core);
         }
-        let confined = matches!(spec.sandbox, Sandbox::Confined(_));
-        drop(spec);
-        inner.attend(tending, pipes, kit, attend);
-        if confined {
-            inner.spills.clean_up();
+        match kit {
+            None => inner.engine.take_on(tending, pipes),
+            Some(kit) => {
+                let confined = matches!(spec.sandbox, Sandbox::Confined(_));
+                drop(spec);
+                inner.attend(tending, pipes, kit, attend);
+                if confined {
+                    inner.spills.clean_up();
+                }
+            }
         }
         Ok(Process::new(core, inner.birthplace))
     }
