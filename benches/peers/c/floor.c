@@ -4,7 +4,6 @@
  * It has no timeout, no cancellation, no look at descendants, and believes that everybody closes their pipes.
  *
  *   floor     posix_spawn, default pipes, poll over both, 64 KiB reads
- *   vfork     the same with vfork by hand, which spares the child posix_spawn's look at every signal
  *   reader1m  the same with pipes of 1 MiB and 256 KiB reads
  *   splice    stdout goes from a pipe of 1 MiB to /dev/null inside the kernel: nothing is kept, stderr is not captured
  *   blocking  blocking reads of stdout; stderr is not captured
@@ -40,7 +39,6 @@ struct source {
 
 static size_t buffer_size = 64 << 10;
 static int pipe_size; /* 0: as the system makes them */
-static int by_vfork;
 static int null_fd, null_out_fd;
 static posix_spawnattr_t attributes;
 
@@ -55,12 +53,6 @@ static int begin(void)
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP); /* pgroup 0: one of its own */
     return 0;
-}
-
-static int begin_vfork(void)
-{
-    by_vfork = 1;
-    return begin();
 }
 
 static int begin_reader1m(void)
@@ -79,23 +71,9 @@ static int make_pipe(int fds[2])
     return 0;
 }
 
-static int spawn_by_vfork(char *const *arguments, int out, int err, pid_t *pid)
-{
-    pid_t child = vfork();
-    if (child == 0) {
-        if (setpgid(0, 0) == 0 && dup2(null_fd, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2)
-            execve(PEER_SHELL, arguments, environ);
-        _exit(127);
-    }
-    *pid = child;
-    return child > 0 ? 0 : peer_fail_errno("vfork");
-}
-
 static int spawn(const char *command, int out, int err, pid_t *pid)
 {
     char *const arguments[] = {"bash", "-c", (char *)command, NULL};
-    if (by_vfork)
-        return spawn_by_vfork(arguments, out, err, pid);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, null_fd, 0);
@@ -432,8 +410,6 @@ int main(int argc, char **argv)
 {
     const struct peer_runner runners[] = {
         {.variant = "floor", .spills = 1, .begin = begin, .run = run, .open = open_background,
-         .close = close_background, .start = start, .pump = pump, .stop = stop, .await = await},
-        {.variant = "vfork", .spills = 1, .begin = begin_vfork, .run = run, .open = open_background,
          .close = close_background, .start = start, .pump = pump, .stop = stop, .await = await},
         {.variant = "reader1m", .spills = 1, .begin = begin_reader1m, .run = run,
          .open = open_background, .close = close_background, .start = start, .pump = pump, .stop = stop,
